@@ -30,8 +30,13 @@
 //  7. Handles are chosen by the submitter: Open binds one, Close frees it (also
 //     when it fails). A request on a handle that is not open completes with
 //     ErrBadHandle. Different files never share a handle at one time.
-//  8. Paths are relative to the disk's root, slash-separated, without "." and
-//     ".." elements.
+//  8. Paths are relative to the disk's root, slash-separated, without empty, "."
+//     and ".." elements (ValidPath). The empty path is the root itself, which
+//     can be listed and synced, not removed or renamed.
+//  9. A handle stays bound to its file when that is renamed, replaced or
+//     removed. A Write, Zero or Truncate on a handle opened with FlagReadOnly
+//     completes with ErrPermission, an Open of a handle that is bound already
+//     with ErrInvalid and leaves it as it was.
 //
 // It does not cache, retry, or interpret a byte.
 package disk
@@ -61,9 +66,11 @@ const (
 	// KindTruncate sets the file's size to Offset.
 	KindTruncate
 	// KindRename renames Path to Path2, replacing what is there. Handles stay
-	// bound to the renamed file.
+	// bound to the renamed file. It happens as a whole or not at all, and is
+	// durable after a SyncDir of both parents.
 	KindRename
-	// KindRemove removes the file at Path, or the directory if it is empty.
+	// KindRemove removes the file at Path, or the directory if it is empty. It
+	// is durable after a SyncDir of its parent.
 	KindRemove
 	// KindMkdir makes the directory Path and its parents; none is an error if
 	// it exists. Parents that it creates are synced by the disk itself except
@@ -97,9 +104,9 @@ const (
 	// FlagReadOnly opens for reading alone.
 	FlagReadOnly
 	// FlagDirect asks for writes past the page cache. The submitter promises
-	// that Offset, len(Buf) and Buf's address are multiples of Alignment for
-	// every Read and Write of the handle. A disk that cannot do it opens the
-	// file in the ordinary way.
+	// that Offset, Length, len(Buf) and Buf's address are multiples of Alignment
+	// for every Read, Write and Zero of the handle (AlignedBuffer makes such a
+	// Buf). A disk that cannot do it opens the file in the ordinary way.
 	FlagDirect
 )
 
@@ -152,9 +159,12 @@ const (
 	ErrInvalid
 	// ErrClosed: the disk was shut down before the request was carried out.
 	ErrClosed
+	// ErrTooManyFiles: the process has no file descriptor left; the file itself
+	// is well.
+	ErrTooManyFiles
 )
 
-var errnoNames = [...]string{"ok", "input/output error", "no space left on device", "no such file or directory", "file exists", "bad file handle", "permission denied", "directory not empty", "invalid request", "disk closed"}
+var errnoNames = [...]string{"ok", "input/output error", "no space left on device", "no such file or directory", "file exists", "bad file handle", "permission denied", "directory not empty", "invalid request", "disk closed", "too many open files"}
 
 func (e Errno) String() string {
 	if int(e) < len(errnoNames) {
