@@ -205,10 +205,12 @@ type Entry struct {
 	Dir  bool
 }
 
-// Completion is the outcome of one request.
+// Completion is the outcome of one request: its Tag, Kind, Lane, Handle and Buf,
+// and what came of it.
 type Completion struct {
 	Tag     Tag
 	Kind    Kind
+	Lane    Lane
 	Err     Errno
 	Handle  Handle
 	N       int64

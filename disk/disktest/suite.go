@@ -91,7 +91,7 @@ func (s *suite) do(reqs ...disk.Request) []disk.Completion {
 			if got[i].Tag == c.Tag {
 				s.Fatalf("invariant 1: %s completed twice", c.Kind)
 			}
-			if c.Kind != reqs[i].Kind || c.Handle != reqs[i].Handle {
+			if c.Kind != reqs[i].Kind || c.Lane != reqs[i].Lane || c.Handle != reqs[i].Handle {
 				s.Fatalf("request %s handle %d completed as %s handle %d", reqs[i].Kind, reqs[i].Handle, c.Kind, c.Handle)
 			}
 			got[i] = c

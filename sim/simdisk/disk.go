@@ -216,7 +216,7 @@ func (d *Disk) complete(lane disk.Lane) {
 
 // finish hands a completion to the next Poll.
 func (d *Disk) finish(r *disk.Request, c disk.Completion) {
-	c.Tag, c.Kind, c.Handle, c.Buf = r.Tag, r.Kind, r.Handle, r.Buf
+	c.Tag, c.Kind, c.Lane, c.Handle, c.Buf = r.Tag, r.Kind, r.Lane, r.Handle, r.Buf
 	d.done = append(d.done, c)
 }
 

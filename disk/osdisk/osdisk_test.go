@@ -1,0 +1,240 @@
+package osdisk
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"go.uber.org/goleak"
+	"golang.org/x/sys/unix"
+
+	"github.com/mortarmq/mortarmq/disk"
+	"github.com/mortarmq/mortarmq/disk/disktest"
+)
+
+// Goal: no test leaves a worker behind.
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// opened is a disk and the channel of its wake calls.
+func opened(t testing.TB, root string) (*Disk, chan struct{}) {
+	t.Helper()
+	woken := make(chan struct{}, 1)
+	d, err := Open(root, func() {
+		select {
+		case woken <- struct{}{}:
+		default:
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := d.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return d, woken
+}
+
+// wait polls until n completions are there.
+func wait(d *Disk, woken chan struct{}, n int) []disk.Completion {
+	var got []disk.Completion
+	for len(got) < n {
+		<-woken
+		got = d.Poll(got)
+	}
+	return got
+}
+
+// Goal: the real disk keeps the contract of package disk.
+func TestConformance(t *testing.T) {
+	disktest.Run(t, func(t *testing.T) disktest.Harness {
+		d, woken := opened(t, t.TempDir())
+		return disktest.Harness{Disk: d, Step: func() { <-woken }}
+	})
+}
+
+// Goal: a directory has one broker, the second is told which directory it is and
+// what to do, and gets it once the first has closed.
+func TestLock(t *testing.T) {
+	root := filepath.Join(t.TempDir(), "not", "there", "yet")
+	first, _ := opened(t, root)
+	_, err := Open(root, nil)
+	if !errors.Is(err, ErrInUse) || !strings.Contains(err.Error(), root) || !strings.Contains(err.Error(), "stop it") {
+		t.Fatalf("the second Open: %v", err)
+	}
+	if err := first.Close(); err != nil {
+		t.Fatal(err)
+	}
+	second, err := Open(root, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	second.Close()
+}
+
+// Goal: a directory that cannot be made or written is refused with its name.
+func TestUnusable(t *testing.T) {
+	dir := t.TempDir()
+	inFile := filepath.Join(dir, "file", "data")
+	if err := os.WriteFile(filepath.Join(dir, "file"), nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	roots := []string{inFile, filepath.Join(dir, "file"), "/proc/self/fdinfo"}
+	if os.Getuid() != 0 {
+		locked := filepath.Join(dir, "locked")
+		if err := os.Mkdir(locked, 0o500); err != nil {
+			t.Fatal(err)
+		}
+		roots = append(roots, locked)
+	}
+	for _, root := range roots {
+		if d, err := Open(root, nil); !errors.Is(err, ErrUnusable) || !strings.Contains(err.Error(), root) {
+			t.Errorf("Open(%s): %v, %v", root, d, err)
+		}
+	}
+}
+
+// Goal: what is queued when the disk is closed completes with ErrClosed, what
+// comes later too, and each once.
+func TestClose(t *testing.T) {
+	d, _ := opened(t, t.TempDir())
+	const n = 400
+	reqs := []disk.Request{{Kind: disk.KindOpen, Handle: 1, Path: "a", Flags: disk.FlagCreate}}
+	for i := 1; i < n; i++ {
+		r := disk.Request{Kind: disk.KindWrite, Lane: disk.Lane(i % 3), Handle: 1, Buf: make([]byte, 64), Tag: disk.Tag{Slot: uint32(i)}}
+		if i%4 == 0 {
+			r.Kind = disk.KindSync
+		}
+		reqs = append(reqs, r)
+	}
+	d.Submit(reqs)
+	if err := d.Close(); err != nil {
+		t.Fatal(err)
+	}
+	d.Submit(reqs[:1])
+	got := d.Poll(nil)
+	if len(got) != n+1 || got[n].Err != disk.ErrClosed {
+		t.Fatalf("%d completions of %d, the last %v", len(got), n+1, got[len(got)-1].Err)
+	}
+	seen := map[uint32]int{}
+	for _, c := range got {
+		seen[c.Tag.Slot]++
+	}
+	if len(seen) != n || seen[0] != 2 {
+		t.Errorf("%d different completions of %d", len(seen), n)
+	}
+	if _, ok := d.RunInline(nil, nil); ok {
+		t.Error("a closed disk runs inline")
+	}
+}
+
+// Goal: requests run inline only while nothing of their lane is on its way, so
+// that the lane's order is kept; otherwise nothing happens.
+func TestRunInline(t *testing.T) {
+	d, woken := opened(t, t.TempDir())
+	open := []disk.Request{{Kind: disk.KindOpen, Handle: 1, Path: "a", Flags: disk.FlagCreate}}
+	d.Submit(open)
+	pair := []disk.Request{
+		{Kind: disk.KindWrite, Handle: 1, Buf: []byte("inline"), Tag: disk.Tag{Slot: 1}},
+		{Kind: disk.KindSync, Handle: 1, Tag: disk.Tag{Slot: 2}},
+	}
+	if got, ok := d.RunInline(pair, nil); ok || len(got) != 0 {
+		t.Fatal("ran inline before an unpolled completion of its lane")
+	}
+	wait(d, woken, 1)
+	got, ok := d.RunInline(pair, make([]disk.Completion, 1, 8))
+	if !ok || len(got) != 3 || got[1].Tag.Slot != 1 || got[2].Tag.Slot != 2 || got[1].Err != disk.OK || got[2].Err != disk.OK {
+		t.Fatalf("inline: %v %+v", ok, got)
+	}
+	if extra := d.Poll(nil); len(extra) != 0 {
+		t.Errorf("what ran inline is polled again: %+v", extra)
+	}
+	pair[0].Lane = disk.LaneBackground
+	if _, ok := d.RunInline(pair, nil); ok {
+		t.Error("ran another lane's request inline")
+	}
+	if b, err := os.ReadFile(filepath.Join(d.root, "a")); err != nil || string(b) != "inline" {
+		t.Errorf("the file holds %q, %v", b, err)
+	}
+}
+
+// Goal: the disk's own files cannot be reached through it.
+func TestOwnFiles(t *testing.T) {
+	d, woken := opened(t, t.TempDir())
+	d.Submit([]disk.Request{
+		{Kind: disk.KindOpen, Handle: 1, Path: lockName}, {Kind: disk.KindRemove, Path: lockName},
+		{Kind: disk.KindRename, Path: lockName, Path2: "x"}, {Kind: disk.KindRename, Path: "x", Path2: lockName},
+	})
+	for _, c := range wait(d, woken, 4) {
+		if c.Err != disk.ErrInvalid {
+			t.Errorf("%s: %v", c.Kind, c.Err)
+		}
+	}
+}
+
+// Goal: a file whose direct requests the file system refuses goes on through the
+// page cache, with the same bytes. (An address off alignment is refused in the
+// way in which such a file system refuses everything.)
+func TestDirectFallsBack(t *testing.T) {
+	d, _ := opened(t, t.TempDir())
+	off := disk.AlignedBuffer(3 * disk.Alignment)[8:]
+	want := bytes.Repeat([]byte("01234567"), 1024)
+	copy(off, want)
+	in := disk.AlignedBuffer(2*disk.Alignment + 8)[8:]
+	reqs := []disk.Request{
+		{Kind: disk.KindOpen, Handle: 1, Path: "a", Flags: disk.FlagCreate | disk.FlagDirect},
+		{Kind: disk.KindWrite, Handle: 1, Buf: off[:len(want)]},
+		{Kind: disk.KindRead, Handle: 1, Buf: in[:2*disk.Alignment]},
+	}
+	got, _ := d.RunInline(reqs, nil)
+	for _, c := range got {
+		if c.Err != disk.OK {
+			t.Errorf("%s: %v", c.Kind, c.Err)
+		}
+	}
+	if !bytes.Equal(in[:len(want)], want) {
+		t.Error("read other bytes")
+	}
+}
+
+// Goal: a file system that is full, read-only and so on is told apart from a
+// broken device.
+func TestErrno(t *testing.T) {
+	for e, want := range map[error]disk.Errno{
+		nil: disk.OK, unix.ENOSPC: disk.ErrNoSpace, unix.EDQUOT: disk.ErrNoSpace, unix.EIO: disk.ErrIO, unix.EROFS: disk.ErrPermission,
+		unix.EMFILE: disk.ErrTooManyFiles, unix.ENOENT: disk.ErrNotExist, errors.New("other"): disk.ErrIO,
+		&os.PathError{Err: unix.EEXIST}: disk.ErrExist,
+	} {
+		if got := errno(e); got != want {
+			t.Errorf("%v: %v, want %v", e, got, want)
+		}
+	}
+}
+
+// Goal: wake is called when the list was empty, and a Write with its Sync wakes
+// once.
+func TestWakeOnce(t *testing.T) {
+	wakes := make(chan struct{}, 100)
+	d, err := Open(t.TempDir(), func() { wakes <- struct{}{} })
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	d.Submit([]disk.Request{{Kind: disk.KindOpen, Handle: 1, Path: "a", Flags: disk.FlagCreate}})
+	<-wakes
+	d.Poll(nil)
+	d.Submit([]disk.Request{{Kind: disk.KindWrite, Handle: 1, Buf: []byte("x")}, {Kind: disk.KindSync, Handle: 1}})
+	<-wakes
+	kinds := []disk.Kind{}
+	for _, c := range d.Poll(nil) {
+		kinds = append(kinds, c.Kind)
+	}
+	if !slices.Equal(kinds, []disk.Kind{disk.KindWrite, disk.KindSync}) {
+		t.Errorf("one wake brought %v", kinds)
+	}
+}
