@@ -100,11 +100,39 @@ func TestRoundTrips(t *testing.T) {
 				if err != nil {
 					t.Fatalf("%s: %v", dump(m), err)
 				}
+				noSpareCapacity(t, got)
 				if dump(got) != dump(m) || !bytes.Equal(c.encode(got), frame) {
 					t.Fatalf("\n got %s\nwant %s", dump(got), dump(m))
 				}
 			})
 		})
+	}
+}
+
+// noSpareCapacity is W6: appending to a borrowed slice must not overwrite what lies behind it in the receive buffer.
+func noSpareCapacity(t *rapid.T, m any) {
+	v := reflect.ValueOf(m).Elem()
+	for i := range v.NumField() {
+		if f := v.Field(i); f.Kind() == reflect.Slice && f.Cap() != f.Len() {
+			t.Fatalf("%s has spare capacity", v.Type().Field(i).Name)
+		}
+	}
+}
+
+func TestDecodeReusesStructs(t *testing.T) {
+	// Goal: callers reuse one struct per op, so an optional field of the frame before must not shine through.
+	body := func(frame []byte) []byte { return frame[frameHeaderSize:] }
+	nack := Nack{Flags: FlagNackDelay, DelayMs: 5}
+	if err := nack.Decode(body((&Nack{}).Append(nil))); err != nil || nack.DelayMs != 0 {
+		t.Errorf("NACK: %v, delay %d", err, nack.DelayMs)
+	}
+	pub := PubResult{HasPartition: true, Partition: 5}
+	if err := pub.Decode(body((&PubResult{}).AppendOK(nil))[okHeaderSize:], true); err != nil || pub.HasPartition || pub.Partition != 0 {
+		t.Errorf("PUB: %v, partition %d", err, pub.Partition)
+	}
+	connect := ConnectResult{HasHint: true, NodeID: 5, Addr: []byte("h:1")}
+	if err := connect.Decode(nil, true); err != nil || connect.HasHint || connect.NodeID != 0 || connect.Addr != nil {
+		t.Errorf("CONNECT: %v, %s", err, dump(&connect))
 	}
 }
 
