@@ -20,13 +20,16 @@ func retry(call func() (int, error)) (int, error) {
 
 // errno gives the contract's name for a system call's error.
 func errno(err error) disk.Errno {
-	var e unix.Errno
 	if err == nil {
 		return disk.OK
 	}
-	if !errors.As(err, &e) {
-		return disk.ErrIO
+	if e, ok := errors.AsType[unix.Errno](err); ok {
+		return named(e)
 	}
+	return disk.ErrIO
+}
+
+func named(e unix.Errno) disk.Errno {
 	switch e {
 	case unix.ENOSPC, unix.EDQUOT, unix.EFBIG:
 		return disk.ErrNoSpace

@@ -1,8 +1,6 @@
 package simdisk
 
-import (
-	"github.com/mortarmq/mortarmq/disk"
-)
+import "github.com/mortarmq/mortarmq/disk"
 
 // CrashKind says how a node dies.
 type CrashKind uint8
@@ -19,7 +17,7 @@ const (
 // what they held.
 func (d *Disk) Crash(kind CrashKind) {
 	for lane := range disk.LaneRead {
-		d.abandonOrdered(d.lanes[lane].queued(), kind)
+		d.abandonOrdered(d.lanes[lane].queued())
 		d.lanes[lane] = ordered{}
 	}
 	for _, o := range d.reads.ops {
@@ -47,12 +45,15 @@ func (d *Disk) Restart() { d.down = false }
 
 // abandonOrdered carries out a prefix of what was under way, and a part of the
 // request after it.
-func (d *Disk) abandonOrdered(ops []op, kind CrashKind) {
+func (d *Disk) abandonOrdered(ops []op) {
 	if len(ops) == 0 {
 		return
 	}
 	n := d.rand.Intn(len(ops) + 1)
-	for _, o := range ops[:n] {
+	for i, o := range ops[:n] {
+		if i > 0 {
+			o.started = d.pages.version
+		}
 		d.carryOut(o)
 	}
 	if n == len(ops) {

@@ -1,8 +1,6 @@
 package simdisk
 
-import (
-	"github.com/mortarmq/mortarmq/disk"
-)
+import "github.com/mortarmq/mortarmq/disk"
 
 // Files gives the paths of all files, sorted by directory and name.
 func (d *Disk) Files() []string {
