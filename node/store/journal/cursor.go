@@ -1,0 +1,275 @@
+package journal
+
+import (
+	"encoding/binary"
+
+	"github.com/mortarmq/mortarmq/disk"
+	"github.com/mortarmq/mortarmq/node/format"
+	"github.com/mortarmq/mortarmq/node/op"
+	"github.com/mortarmq/mortarmq/node/store/flight"
+)
+
+// found is what a step of a cursor came upon.
+type found uint8
+
+const (
+	foundWait   found = iota // a request is under way
+	foundOpened              // the file is open and its first block is in block
+	foundEntry               // entry is the next of the chain
+	foundMark                // a write's prefix: write
+	foundBad                 // what is at pos does not count: why
+	foundEnd                 // the end of the file
+	foundFailed              // a request failed: errno
+)
+
+// mode is what a cursor looks for next.
+type mode uint8
+
+const (
+	modeClosed mode = iota
+	modeOpening
+	modeHeader
+	modeWrite // a write's prefix at pos
+	modeFrame // a frame at pos, left of them in this write
+	modeHunt  // any write's prefix at a block boundary from pos on
+	modeClosing
+)
+
+// cursor walks through one journal file in chunks of bounded size. Its window
+// grows to the largest frame that a checksum has confirmed, and no further.
+type cursor struct {
+	j      *Journal
+	flight flight.Flight
+	handle disk.Handle
+
+	number uint64 // of the file
+	seed   uint32
+	size   int64
+	mode   mode
+
+	buf  []byte // window: buf[:n] is the file from base on
+	base int64
+	n    int
+
+	pos     int64
+	writeAt int64
+	left    uint32
+	write   format.JournalWrite
+
+	tip     op.Number // the last entry that joined
+	tipHash op.Hash
+	trust   bool // the next entry's PrevHash is taken as tipHash
+	entry   op.Entry
+	block   []byte
+
+	why   string
+	torn  bool // what is bad was begun in this lap
+	errno disk.Errno
+}
+
+func newCursor(j *Journal, slot uint32, handle disk.Handle) cursor {
+	return cursor{j: j, flight: flight.Flight{Owner: j.options.Owner, Slot: slot}, handle: handle}
+}
+
+// open begins the file with that number; step gives foundOpened.
+func (c *cursor) open(number uint64) {
+	c.number, c.seed = number, format.JournalSeed(c.j.clusterID, number)
+	c.mode, c.base, c.n = modeOpening, 0, 0
+	c.flight.Submit(&c.j.queue, disk.Request{Kind: disk.KindOpen, Lane: disk.LaneRead, Flags: disk.FlagReadOnly, Handle: c.handle, Path: format.JournalName(number)})
+}
+
+// seek goes on at pos, the start of a write, behind the entry tip.
+func (c *cursor) seek(pos int64, tip op.Number, tipHash op.Hash) {
+	c.mode, c.pos, c.tip, c.tipHash, c.trust = modeWrite, pos, tip, tipHash, false
+}
+
+// seekTo goes on at a write that was checked before.
+func (c *cursor) seekTo(r ref) {
+	c.seek(r.at, r.first-1, op.Hash{})
+	c.trust = true
+}
+
+// hunt goes on from the first block boundary at or after pos.
+func (c *cursor) hunt(pos int64) {
+	c.mode, c.pos = modeHunt, blocks(pos)
+}
+
+// close ends the file; step gives foundEnd once that is done.
+func (c *cursor) close() {
+	c.mode = modeClosing
+	c.flight.Submit(&c.j.queue, disk.Request{Kind: disk.KindClose, Lane: disk.LaneRead, Handle: c.handle})
+}
+
+// blocks rounds n up to a block boundary.
+func blocks(n int64) int64 { return (n + format.JournalBlock - 1) &^ (format.JournalBlock - 1) }
+
+// landed takes in what a request brought. It is called once per landing, before
+// the next step.
+func (c *cursor) landed() {
+	switch c.mode {
+	case modeOpening:
+		c.size, c.mode = c.flight.N, modeHeader
+	case modeClosing:
+		c.mode = modeClosed
+	default:
+		c.n += int(c.flight.N)
+		if c.flight.N == 0 && c.base+int64(c.n) < c.size {
+			c.size = c.base + int64(c.n) // the file is shorter than it was
+		}
+	}
+}
+
+// need gives n bytes from pos on, fewer at the end of the file. false means
+// that a read is under way.
+func (c *cursor) need(pos int64, n int) ([]byte, bool) {
+	if rest := c.size - pos; int64(n) > rest {
+		n = int(max(rest, 0))
+	}
+	if n == 0 {
+		return nil, true
+	}
+	if pos >= c.base && pos+int64(n) <= c.base+int64(c.n) {
+		at := int(pos - c.base)
+		return c.buf[at : at+n : at+n], true
+	}
+	from := pos &^ (format.JournalBlock - 1)
+	want := int(blocks(pos + int64(n) - from))
+	keep := 0
+	if from >= c.base && from < c.base+int64(c.n) {
+		keep = c.n - int(from-c.base)
+	}
+	buf := c.buf
+	if want > len(buf) {
+		buf = disk.AlignedBuffer(max(want, c.j.options.ReadChunkBytes))
+	}
+	copy(buf, c.buf[c.n-keep:c.n])
+	c.buf, c.base, c.n = buf, from, keep
+	to := min(int64(len(buf)), c.size-from)
+	c.flight.Submit(&c.j.queue, disk.Request{Kind: disk.KindRead, Lane: disk.LaneRead, Handle: c.handle, Offset: from + int64(keep), Buf: buf[keep:to]})
+	return nil, false
+}
+
+// step goes on until there is something to say.
+func (c *cursor) step() found {
+	for {
+		if c.flight.Busy() {
+			return foundWait
+		}
+		if c.flight.Err != disk.OK {
+			c.errno = c.flight.Err
+			return foundFailed
+		}
+		switch c.mode {
+		case modeClosed:
+			return foundEnd
+		case modeHeader:
+			if b, ok := c.need(0, format.JournalBlock); ok {
+				c.block, c.mode = b, modeWrite
+				c.pos = format.JournalBlock
+				return foundOpened
+			}
+		case modeWrite:
+			if f := c.stepWrite(); f != foundWait {
+				return f
+			}
+		case modeFrame:
+			if f := c.stepFrame(); f != foundWait {
+				return f
+			}
+		case modeHunt:
+			if f := c.stepHunt(); f != foundWait {
+				return f
+			}
+		default:
+			panic("journal: a cursor that waits for nothing")
+		}
+	}
+}
+
+func (c *cursor) stepWrite() found {
+	b, ok := c.need(c.pos, op.WritePrefix)
+	switch {
+	case !ok:
+		return foundWait
+	case len(b) == 0:
+		return foundEnd
+	}
+	w, err := format.DecodeJournalWrite(b, c.seed)
+	if err != nil {
+		c.why, c.torn = "no write begins here", false
+		if len(b) >= 16 && string(b[:4]) == format.JournalWriteMagic && binary.BigEndian.Uint64(b[8:]) == c.number {
+			c.torn = true
+			c.why = "the prefix of a write is torn"
+		}
+		return foundBad
+	}
+	c.write, c.writeAt, c.left, c.torn = w, c.pos, w.Entries, true
+	if w.Entries > 0 && w.First != c.tip+1 {
+		c.why = "a write does not follow the entry before it"
+		return foundBad
+	}
+	if w.Entries == 0 {
+		c.pos += format.JournalBlock
+	} else {
+		c.pos += op.WritePrefix
+		c.mode = modeFrame
+	}
+	return foundMark
+}
+
+func (c *cursor) stepFrame() found {
+	b, ok := c.need(c.pos, format.FrameOverhead)
+	if !ok {
+		return foundWait
+	}
+	h, size, err := format.DecodeFrame(b, c.seed)
+	if c.trust {
+		c.tipHash = h.PrevHash
+	}
+	switch {
+	case err != nil:
+		c.why = "an entry's header is damaged"
+		return foundBad
+	case c.pos+int64(size) > c.writeAt+int64(c.write.Bytes):
+		c.why = "an entry is longer than its write"
+		return foundBad
+	case h.Number != c.tip+1 || h.PrevHash != c.tipHash:
+		c.why = "an entry does not join the one before it"
+		return foundBad
+	}
+	if b, ok = c.need(c.pos, size); !ok {
+		return foundWait
+	}
+	if len(b) < size || !h.CheckBody(b[format.FrameOverhead:]) {
+		c.why = "an entry's body is damaged"
+		return foundBad
+	}
+	c.entry = op.Entry{Header: h, Raw: b[op.FramePrefix:format.FrameOverhead:format.FrameOverhead], Body: b[format.FrameOverhead:]}
+	c.tip, c.tipHash, c.trust = h.Number, c.entry.Hash(), false
+	c.pos += int64(size)
+	if c.left--; c.left == 0 {
+		c.pos, c.mode = c.writeEnd(), modeWrite
+	}
+	return foundEntry
+}
+
+// writeEnd is where the write after the present one begins.
+func (c *cursor) writeEnd() int64 { return blocks(c.writeAt + int64(c.write.Bytes)) }
+
+func (c *cursor) stepHunt() found {
+	b, ok := c.need(c.pos, op.WritePrefix)
+	switch {
+	case !ok:
+		return foundWait
+	case len(b) == 0:
+		return foundEnd
+	}
+	w, err := format.DecodeJournalWrite(b, c.seed)
+	if err != nil {
+		c.pos += format.JournalBlock
+		return foundWait
+	}
+	c.write, c.writeAt = w, c.pos
+	c.pos = c.writeEnd()
+	return foundMark
+}

@@ -1,0 +1,48 @@
+// Package journal is the replicated log on disk: files of writes of entries,
+// each write synced before the next one begins (storage.md, "Writing" and
+// "Recovery"; layouts in node/format).
+//
+// The life of an entry: Append takes a sealed op.Builder, frames it for the
+// current file, and queues one write and one sync; Flushed names it when the
+// sync has completed. The next write carries a mark of it. The life of a file:
+// prepared ahead (a retired file renamed, or a new one filled with zeros), its
+// header written with the first write into it, full, and retired when Retire
+// says that a checkpoint covers it.
+//
+// Recovery is check.go (the journal is read to its end and judged; nothing is
+// changed), rewrite.go (what lies behind the last mark goes into a new file),
+// stream.go (entries above the checkpoint are handed out).
+//
+// What counts, by these rules:
+//
+//   - A file's header names S, the first entry in it. From S on nothing counts
+//     that is in older files; and everything below S was synced before the
+//     header was written, so the header is itself a mark of S-1.
+//   - A file without a valid header adds no entries to the chain: its marks
+//     count, its entries do not.
+//   - An entry counts if it is intact, joins the hash chain, and is of the
+//     installed epoch if it is above the op at which that was installed. The
+//     first one of another epoch ends the journal, and marks behind it say
+//     nothing.
+//   - The first entry that does not count is damage if any mark behind it names
+//     it or more, otherwise the torn end.
+//
+// Rejected: an end found by the first bad entry alone (a single rotten sector
+// would silently cut off acknowledged entries), and truncation in place (a cut
+// that is not durable brings back entries of an older epoch).
+//
+// Invariants:
+//
+//  1. At most one write and its sync are under way.
+//  2. Entries are appended in order: number one above, hash joining.
+//  3. A write begins on a block boundary, and nothing that was synced is
+//     written again, the header of a file that was still without one excepted.
+//  4. The header of the file that recovery rewrites into is written after its
+//     entries are synced: it takes away what older files hold.
+//  5. File numbers from the first needed one to the highest have no gap; a file
+//     gets its number, and that name is synced, before anything is written.
+//  6. After a failed sync, or a write that failed for another reason than a full
+//     disk, nothing more is written.
+//
+// It does not know what an op means, and reads bodies only to check them.
+package journal

@@ -1,0 +1,67 @@
+package journal
+
+import (
+	"slices"
+
+	"github.com/mortarmq/mortarmq/disk"
+	"github.com/mortarmq/mortarmq/node/format"
+	"github.com/mortarmq/mortarmq/node/store/flight"
+)
+
+// retirer sets files free that no durable superblock needs any more: those of
+// the right size wait to be renamed, the rest is removed.
+type retirer struct {
+	flight flight.Flight
+	remove []uint64
+}
+
+// Retire lets go of the files below first, which a durable superblock names as
+// the first that is needed: Retired follows.
+func (j *Journal) Retire(first uint64) {
+	if j.retirer.flight.Busy() || first > j.writer.file.number {
+		panic("journal: Retire while another is under way, or of the current file")
+	}
+	r := &j.retirer
+	n := 0
+	for n < len(j.files) && j.files[n].number < first {
+		f := &j.files[n]
+		if f.size == j.options.FileBytes && len(j.free) < j.options.FreeFiles {
+			j.free = append(j.free, f.number)
+		} else {
+			r.remove = append(r.remove, f.number)
+		}
+		n++
+	}
+	j.files = slices.Delete(j.files, 0, n)
+	j.index.drop(first)
+	for len(j.free) > j.options.FreeFiles {
+		last := len(j.free) - 1
+		r.remove = append(r.remove, j.free[last])
+		j.free = j.free[:last]
+	}
+	if len(r.remove) == 0 {
+		j.emit(Event{Kind: EventRetired})
+		return
+	}
+	for _, number := range r.remove {
+		r.flight.Submit(&j.queue, disk.Request{Kind: disk.KindRemove, Lane: disk.LaneBackground, Path: format.JournalName(number)})
+	}
+	r.remove = r.remove[:0]
+	r.flight.Submit(&j.queue, disk.Request{Kind: disk.KindSyncDir, Lane: disk.LaneBackground, Path: "journal"})
+}
+
+// retireLanded ends it. A file that could not be removed is found again by the
+// next recovery.
+func (j *Journal) retireLanded() { j.emit(Event{Kind: EventRetired}) }
+
+// Fresh gives the requests' end of forming: the first file of a new directory
+// is prepared and the journal runs, empty.
+func (j *Journal) Fresh(clusterID [16]byte) {
+	if j.phase != phaseNew {
+		panic("journal: Fresh of a journal that was begun")
+	}
+	j.clusterID = clusterID
+	j.phase = phaseRewriting
+	j.preparer.number, j.preparer.size = 1, j.options.FileBytes
+	j.prepareAgain()
+}
