@@ -10,15 +10,15 @@ import (
 //
 //	Publish       Sequence LeaderEpoch CommitSeq Deduplicated Append
 //	TopicCreate   TopicID Partitions Created (0 created, 1 it existed)
-//	TopicDelete   TopicID Created (2 deleted, 3 not found); groups of the topic
-//	              and of its twin are gone
+//	TopicDelete   Created (2 deleted, 3 not found), Removed; TopicID stays 0, as
+//	              in DECLARE's result
 //	Join, Leave   Group Member MembershipEpoch AssignmentEpoch GroupChanged
 //	Revoked       Group Member MembershipEpoch AssignmentEpoch GroupChanged
 //	Assign        Group MembershipEpoch AssignmentEpoch GroupChanged
 //	EpochStart    AllGroupsChanged
 //	Deliver       Count: how many of the run took effect
 //	Ack           -
-//	Nack, Expire  Due, or Dead
+//	Nack, Expire  Due, or Dead; Leave too says whether something is Dead by it
 //	DeadLetter    Append (absent where it settles as quarantined), Sequence
 //	Redrive       Append Sequence, or Deduplicated where it was redriven before
 //	Purge         Count: how many became purged
@@ -35,6 +35,9 @@ type Result struct {
 	TopicID    op.TopicID
 	Partitions uint16
 	Created    uint8
+	// Removed is the source id of a topic that was deleted: it, its twin (the id
+	// behind it) and all groups of both are gone.
+	Removed op.TopicID
 
 	Group           op.GroupID
 	Member          op.MemberID

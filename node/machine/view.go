@@ -2,6 +2,7 @@ package machine
 
 import (
 	"github.com/mortarmq/mortarmq/node/op"
+	"github.com/mortarmq/mortarmq/wire"
 )
 
 // View reads the applied state and changes nothing. It is a small value; what
@@ -11,129 +12,100 @@ type View struct{ m *Machine }
 // View gives the read-only side of m.
 func (m *Machine) View() View { return View{m} }
 
-// TopicView is a topic or a dead-letter twin.
-type TopicView struct {
-	ID           op.TopicID
-	Name         string // a twin's is its source's with ".dlq" behind
-	Partitions   uint16
-	CreatedEpoch op.Epoch
-	IsTwin       bool
+// Applied gives number, epoch and log time of the entry applied last.
+func (v View) Applied() (op.Number, op.Epoch, op.LogMillis) {
+	return v.m.number, v.m.epoch, v.m.logTime
 }
 
-// Verdict is what the dedup window says about a producer sequence.
-type Verdict uint8
+// Settings gives those that the last EpochStart installed.
+func (v View) Settings() op.Settings { return v.m.settings }
 
-// The verdicts. Only Duplicate and Expired hold for good: the others may change
-// by what is in flight.
-const (
-	VerdictNew       Verdict = iota // it would be accepted
-	VerdictDuplicate                // it is in the log
-	VerdictGap                      // more than one ahead: SEQ_GAP
-	VerdictExpired                  // below the window: SEQ_EXPIRED
-	VerdictUnknown                  // the producer is unknown and does not start at 1: SEQ_EXPIRED
-)
+// MutationID counts the metadata ops that took effect.
+func (v View) MutationID() uint64 { return v.m.mutation }
 
-// DedupView is the answer of Dedup; Sequence and Epoch are the first record's.
-type DedupView struct {
-	Verdict  Verdict
-	Sequence op.Sequence
-	Epoch    op.Epoch
+// TopicByName finds a topic, or a twin by its ".dlq" name.
+func (v View) TopicByName(name []byte) (TopicView, bool) {
+	twin := op.TopicID(0)
+	if source, ok := wire.DLQSource(name); ok {
+		name, twin = source, 1
+	}
+	pair, ok := v.m.topicByName[string(name)]
+	if !ok {
+		return TopicView{}, false
+	}
+	return v.Topic(sourceID(int(pair)) + twin)
 }
 
-// GroupState sums a group up.
-type GroupState uint8
-
-// The states of a group.
-const (
-	GroupEmpty       GroupState = iota // no members
-	GroupHeld                          // waits for its members after EpochStart
-	GroupRebalancing                   // a partition is being revoked
-	GroupStable
-)
-
-// GroupView is a consumer group. Members is borrowed, in rising order.
-type GroupView struct {
-	ID              op.GroupID
-	Name            string
-	Topic           op.TopicID
-	Partitions      uint16
-	MembershipEpoch uint32
-	AssignmentEpoch uint32
-	HoldUntil       op.LogMillis // log time at which Assign is due, 0: not held
-	State           GroupState
-	StartPolicy     uint8
-	Members         []op.MemberID
+// Topic finds a topic or twin by id.
+func (v View) Topic(id op.TopicID) (TopicView, bool) {
+	t, twin := v.m.topic(id)
+	if t == nil {
+		return TopicView{}, false
+	}
+	tv := TopicView{ID: id, Name: t.name, Partitions: t.partitions, CreatedEpoch: t.createdEpoch, IsTwin: twin != 0}
+	if tv.IsTwin {
+		tv.Name = t.twinName
+	}
+	return tv, true
 }
 
-// OwnerView says who owns a partition within a group. Member is 0 where nobody
-// does. While Revoking, Member is being asked to give it up and Target gets it,
-// under Epoch + 1, when Revoked is applied (Target may be Member itself).
-type OwnerView struct {
-	Member   op.MemberID
-	Target   op.MemberID
-	Epoch    op.OwnershipEpoch
-	Revoking bool
+// NextTopic gives the topic or twin with the lowest id above after.
+func (v View) NextTopic(after op.TopicID) (TopicView, bool) {
+	for id := int(after) + 1; id <= 2*len(v.m.topics); id++ {
+		if t, ok := v.Topic(op.TopicID(id)); ok {
+			return t, true
+		}
+	}
+	return TopicView{}, false
 }
 
-// CursorView is how far a group is with a partition. All sequences up to Floor
-// are settled; those from NextFirst on were never delivered; between them,
-// exactly the ones with a Delivery are not settled.
-//
-//	LastSeq - Start = Delivered + Dropped + Unsettled, DLQ <= Dropped
-type CursorView struct {
-	Floor       op.Sequence
-	NextFirst   op.Sequence // lowest sequence that was never delivered
-	LastSeq     op.Sequence // the partition's, committed
-	Start       int64       // may be negative after a reset
-	Unsettled   uint64      // of LastSeq - Start
-	Handed      uint32      // of Unsettled, those delivered at least once: at most wire.MaxUnsettled
-	Dead        uint32      // of Handed, those that wait for DeadLetter
-	Delivered   uint64
-	Dropped     uint64
-	DLQ         uint64
-	Quarantined uint64
-	Retries     uint64 // deliveries beyond a message's first
+// Topics gives the number of topics, twins not counted.
+func (v View) Topics() int { return v.m.topicsLive }
+
+// LastSeq gives the last committed sequence of a partition, 0 for none.
+func (v View) LastSeq(t op.TopicID, p op.PartitionID) op.Sequence { return v.m.lastSeq(t, p) }
+
+// Partition gives a partition's log position and counters.
+func (v View) Partition(t op.TopicID, p op.PartitionID) (PartitionView, bool) {
+	tp, _ := v.m.topic(t)
+	if tp == nil || uint16(p) >= tp.partitions {
+		return PartitionView{}, false
+	}
+	part := v.m.partition(t, p)
+	if part == nil {
+		return PartitionView{}, true
+	}
+	pv := PartitionView{LastSeq: part.last, LastTimestamp: part.timestamp, Bytes: part.bytes, Plain: part.plain, Purged: part.purged}
+	if k := v.m.marks[partitionKey{t, p}]; k != nil {
+		pv.Redriven = k.count
+	}
+	return pv, true
 }
 
-// DeliveryState is what a delivered, unsettled message is doing.
-type DeliveryState uint8
-
-// The states of a delivery.
-const (
-	DeliveryOut     DeliveryState = iota // with its owner, under a lease
-	DeliveryWaiting                      // may be delivered again from Due on
-	DeliveryDead                         // attempts used up: waits for DeadLetter
-)
-
-// DeliveryView is the ledger's entry of one delivered, unsettled message. Due
-// is 0 for what is due at once.
-type DeliveryView struct {
-	Sequence  op.Sequence
-	Delivery  op.DeliveryID
-	Ownership op.OwnershipEpoch
-	Attempts  uint16
-	Charges   uint16
-	State     DeliveryState
-	Due       op.LogMillis
+// Dedup asks the producer's window about a sequence, which is not 0.
+func (v View) Dedup(t op.TopicID, p op.PartitionID, producer, seq uint64) DedupView {
+	_, d := v.m.dedup(windowKey{producer, t, p}, seq)
+	return d
 }
 
-// DeadLetterState is what became of a record of a twin.
-type DeadLetterState uint8
+// Producers gives the number of producer windows.
+func (v View) Producers() int { return len(v.m.windows.index) }
 
-// The states of a dead letter.
-const (
-	DeadLetterNone     DeadLetterState = iota // no such record
-	DeadLetterLive                            // may be redriven or purged
-	DeadLetterRedriven                        // is back in its source
-	DeadLetterPurged
-)
+// WindowBytes gives what all producer windows cost of ProducerWindowBytes.
+func (v View) WindowBytes() uint64 { return v.m.windows.cost() }
 
-// PartitionView is a partition's log as applied.
-type PartitionView struct {
-	LastSeq       op.Sequence
-	LastTimestamp uint64
-	Bytes         uint64 // keys and values of all records ever appended
-	Plain         uint64 // publishes without a producer id
-	Purged        op.Sequence
-	Redriven      uint64 // dead letters above Purged that are back in their source
+// ForgetCandidate gives the producer that ForgetProducer should name next, if
+// the budget is nearly used and the longest idle producer was idle long enough
+// at now.
+func (v View) ForgetCandidate(now op.LogMillis) (t op.TopicID, p op.PartitionID, producer uint64, ok bool) {
+	key, ok := v.m.forgetCandidate(now)
+	return key.topic, key.partition, key.producer, ok
+}
+
+// DeadLetter says what became of record s of twin t.
+func (v View) DeadLetter(t op.TopicID, p op.PartitionID, s op.Sequence) DeadLetterState {
+	if _, twin := v.m.topic(t); twin == 0 {
+		return DeadLetterNone
+	}
+	return v.m.deadLetterState(partitionKey{t, p}, s)
 }
