@@ -1,14 +1,64 @@
 package store
 
 import (
+	"strconv"
+
 	"github.com/mortarmq/mortarmq/clock"
 	"github.com/mortarmq/mortarmq/disk"
 	"github.com/mortarmq/mortarmq/node/op"
+	"github.com/mortarmq/mortarmq/node/store/flight"
+	"github.com/mortarmq/mortarmq/node/store/journal"
+)
+
+// state is what a store is at as a whole.
+type state uint8
+
+const (
+	stateNew state = iota
+	stateRecovering
+	stateFresh // waits for Form
+	stateForming
+	stateRunning
+	stateEnded // damaged, refused or failed: nothing more happens
+)
+
+// Owners of tags, and by that of handles: the owner is a handle's high byte.
+const (
+	ownerStore    = 1
+	ownerJournal  = 2
+	ownerSegments = 3
+)
+
+// Slots of the procedures in tags.
+const (
+	slotSuperblock = iota + 1
+	slotForm
+	slotProbe
+	slotRecover
+)
+
+// The store's own handles.
+const (
+	handleSuperblock disk.Handle = ownerStore<<24 + iota
+	handleProbe
 )
 
 // Store is a node's files. One turn at a time uses it.
 type Store struct {
-	options Options
+	options  Options
+	state    state
+	identity Identity
+	now      clock.Instant
+
+	queue   flight.Queue
+	events  []Event
+	eventAt int
+
+	journal   *journal.Journal
+	super     superblock
+	former    former
+	prober    prober
+	recoverer recoverer
 }
 
 // New gives a store that has not started. It panics on options that Validate
@@ -17,105 +67,253 @@ func New(o Options) *Store {
 	if err := o.Validate(); err != nil {
 		panic(err)
 	}
-	return &Store{options: o.withDefaults()}
+	o = o.withDefaults()
+	s := &Store{options: o}
+	s.journal = journal.New(journal.Options{
+		FileBytes: o.JournalFileBytes, FreeFiles: int(max(1, o.CheckpointBytes/o.JournalFileBytes)),
+		IdleMarkAfter: o.IdleMarkAfter, RetryEvery: o.RetryEvery, ReadChunkBytes: o.ReadChunkBytes,
+		Owner: ownerJournal, Handles: ownerJournal << 24,
+	})
+	s.super.flight = flight.Flight{Owner: ownerStore, Slot: slotSuperblock}
+	s.super.buf = disk.AlignedBuffer(disk.Alignment)
+	s.former.flight = flight.Flight{Owner: ownerStore, Slot: slotForm}
+	s.prober.flight = flight.Flight{Owner: ownerStore, Slot: slotProbe}
+	s.recoverer.flight = flight.Flight{Owner: ownerStore, Slot: slotRecover}
+	return s
 }
 
 // Start begins recovery.
-func (s *Store) Start(now clock.Instant) {}
-
-// Form makes an empty directory that of id: the answer to EventFresh. Recovered
-// follows.
-func (s *Store) Form(id Identity) {}
+func (s *Store) Start(now clock.Instant) {
+	if s.state != stateNew {
+		panic("store: started twice")
+	}
+	s.now = now
+	s.recoverStart()
+}
 
 // Complete takes the outcome of a request. Those of others, and stale ones, are
 // dropped.
-func (s *Store) Complete(now clock.Instant, c *disk.Completion) {}
+func (s *Store) Complete(now clock.Instant, c *disk.Completion) {
+	s.now = max(s.now, now)
+	switch c.Tag.Owner {
+	case ownerJournal:
+		s.journal.Complete(now, c)
+		s.pumpJournal()
+	case ownerStore:
+		s.completeOwn(now, c)
+	}
+}
 
-// Take appends the requests queued since the last call to out.
-func (s *Store) Take(out []disk.Request) []disk.Request { return out }
+// completeOwn takes the outcome of a request of the store's own procedures.
+func (s *Store) completeOwn(now clock.Instant, c *disk.Completion) {
+	switch c.Tag.Slot {
+	case slotSuperblock:
+		if s.super.flight.Land(c) {
+			s.superLanded(now)
+		}
+	case slotForm:
+		if s.former.flight.Land(c) {
+			s.formLanded()
+		}
+	case slotProbe:
+		if s.prober.flight.Land(c) {
+			s.probeLanded()
+		}
+	case slotRecover:
+		if s.recoverer.flight.Land(c) {
+			s.recoverLanded()
+		}
+	}
+}
+
+// Take appends the requests queued since the last call to out: at the end of
+// the turn, after the last call of Next.
+func (s *Store) Take(out []disk.Request) []disk.Request {
+	return s.queue.Take(s.journal.Take(out))
+}
 
 // Next overwrites ev with the next event and says whether there was one. What
 // the last event lent is taken back.
-func (s *Store) Next(ev *Event) bool { return false }
+func (s *Store) Next(ev *Event) bool {
+	for {
+		if s.eventAt < len(s.events) {
+			*ev = s.events[s.eventAt]
+			s.events[s.eventAt] = Event{}
+			if s.eventAt++; s.eventAt == len(s.events) {
+				s.events, s.eventAt = s.events[:0], 0
+			}
+			return true
+		}
+		if s.state != stateRecovering || s.recoverer.stage != recoverStream || !s.nextEntry(ev) {
+			return false
+		}
+		if ev.Kind != EventNone {
+			return true
+		}
+	}
+}
+
+// nextEntry asks the journal for the next entry above the checkpoint. EventNone
+// stands for something that went into the queue.
+func (s *Store) nextEntry(ev *Event) bool {
+	var je journal.Event
+	if !s.journal.Next(&je) {
+		return false
+	}
+	if je.Kind == journal.EventEntry {
+		*ev = Event{Kind: EventEntry, Entry: je.Entry}
+		return true
+	}
+	s.journalEvent(&je)
+	ev.Kind = EventNone
+	return true
+}
+
+// pumpJournal takes over the journal's events, but for the entries that
+// recovery streams: those are pulled by Next.
+func (s *Store) pumpJournal() {
+	if s.state == stateRecovering && s.recoverer.stage == recoverStream {
+		return
+	}
+	var je journal.Event
+	for s.journal.Next(&je) {
+		s.journalEvent(&je)
+		if s.state == stateRecovering && s.recoverer.stage == recoverStream {
+			return
+		}
+	}
+}
+
+// journalEvent passes an event of the journal on.
+func (s *Store) journalEvent(je *journal.Event) {
+	if s.state == stateEnded {
+		return
+	}
+	switch je.Kind {
+	case journal.EventChecked:
+		s.recoverChecked(je)
+	case journal.EventRewritten:
+		if s.state == stateForming {
+			s.formSuperblock()
+		} else {
+			s.recoverRewritten()
+		}
+	case journal.EventStreamed:
+		s.recoverStreamed()
+	case journal.EventTornTail:
+		s.emit(Event{Kind: EventTornTail, Path: je.Path, Offset: je.Offset, Number: je.Number, What: je.What})
+	case journal.EventDamage:
+		s.damage(Event{Path: je.Path, Offset: je.Offset, Sequence: uint64(je.Number), What: je.What, Fatal: true})
+	case journal.EventRefused:
+		s.refuse(je.Path, je.Version, je.What)
+	case journal.EventFlushed:
+		s.emit(Event{Kind: EventFlushed, Number: je.Number})
+	case journal.EventTruncated:
+		s.emit(Event{Kind: EventTruncated, Number: je.Number})
+	case journal.EventStalled:
+		s.emit(Event{Kind: EventJournalStalled, Err: je.Err, Path: je.Path})
+	case journal.EventFailed:
+		s.fail(je.Err, je.Path)
+	case journal.EventRead:
+		s.emit(Event{Kind: EventJournalRead, Number: je.Number, Data: je.Data, Err: je.Err, What: je.What})
+	case journal.EventRetired:
+		s.retired()
+	}
+}
+
+func (s *Store) emit(e Event) { s.events = append(s.events, e) }
+
+// fail ends the store's life: nothing more is acknowledged (invariant 6).
+func (s *Store) fail(err disk.Errno, path string) {
+	if s.state == stateEnded {
+		return
+	}
+	s.state = stateEnded
+	s.emit(Event{Kind: EventJournalFailed, Err: err, Path: path, What: path + ": " + err.String()})
+}
+
+// damage reports damage, and ends the store's life if it is fatal.
+func (s *Store) damage(e Event) {
+	if s.state == stateEnded {
+		return
+	}
+	if e.Fatal {
+		s.state = stateEnded
+	}
+	e.Kind = EventDamage
+	s.emit(e)
+}
+
+// refuse ends the start: these files are not this binary's, or not this node's.
+func (s *Store) refuse(path string, version uint8, what string) {
+	if s.state == stateEnded {
+		return
+	}
+	s.state = stateEnded
+	if version > 0 {
+		what = "SEGMENT_VERSION_TOO_NEW: " + path + ": format version " + utoa(uint64(version)) + ": " + what
+	} else {
+		what = path + ": " + what
+	}
+	s.emit(Event{Kind: EventRefused, Path: path, Version: version, What: what})
+}
 
 // NextDeadline is when Tick wants to be called, or Never.
-func (s *Store) NextDeadline() clock.Instant { return clock.Never }
+func (s *Store) NextDeadline() clock.Instant {
+	if s.state == stateEnded || s.state == stateNew {
+		return clock.Never
+	}
+	at := s.journal.NextDeadline()
+	if s.super.stage == superStalled {
+		at = min(at, s.super.retryAt)
+	}
+	return at
+}
 
 // Tick does what is due by now.
-func (s *Store) Tick(now clock.Instant) {}
+func (s *Store) Tick(now clock.Instant) {
+	s.now = max(s.now, now)
+	if s.state == stateEnded || s.state == stateNew {
+		return
+	}
+	s.journal.Tick(now)
+	s.pumpJournal()
+	s.superTick(now)
+}
+
+func utoa(n uint64) string { return strconv.FormatUint(n, 10) }
 
 // CanAppend says whether Append may be called: recovered, not failed, and no
 // write under way.
-func (s *Store) CanAppend() bool { return false }
+func (s *Store) CanAppend() bool { return s.state == stateRunning && s.journal.CanAppend() }
 
 // Append writes the sealed builder's entries to the journal and syncs them. The
 // first of them follows the last entry that was appended, or what Truncate
 // left. b is borrowed until Flushed reports its last entry.
-func (s *Store) Append(now clock.Instant, b *op.Builder) {}
+func (s *Store) Append(b *op.Builder) {
+	s.journal.Append(b)
+}
 
 // Truncate drops the journal's entries above number, whose hash is hash, and
 // makes that durable: EventTruncated. CanAppend must hold.
-func (s *Store) Truncate(now clock.Instant, number op.Number, hash op.Hash) {}
+func (s *Store) Truncate(number op.Number, hash op.Hash) {
+	s.journal.Truncate(number, hash)
+	s.pumpJournal()
+}
 
-// ReadJournal reads about max bytes of entries from number on: EventJournalRead.
-// One at a time.
-func (s *Store) ReadJournal(number op.Number, max int) {}
+// ReadJournal reads flushed entries from number on, about max bytes but at
+// least one entry: EventJournalRead. One at a time.
+func (s *Store) ReadJournal(number op.Number, max int) { s.journal.Read(number, max); s.pumpJournal() }
 
-// Last gives the last entry's number and hash, Flushed the last one synced.
-func (s *Store) Last() (op.Number, op.Hash) { return 0, op.Hash{} }
+// ReadingJournal says whether a ReadJournal is under way.
+func (s *Store) ReadingJournal() bool { return s.journal.Reading() }
+
+// Last gives the last entry's number and hash.
+func (s *Store) Last() (op.Number, op.Hash) { return s.journal.Last() }
 
 // Flushed gives the last entry known to be synced.
-func (s *Store) Flushed() op.Number { return 0 }
+func (s *Store) Flushed() op.Number { return s.journal.Flushed() }
 
 // JournalFull says that the journal holds more than JournalCapBytes since the
 // checkpoint: changes that clients ask for must wait.
-func (s *Store) JournalFull() bool { return false }
-
-// PinJournal keeps journal entries from number on over checkpoints, for a
-// follower; 0 lets go.
-func (s *Store) PinJournal(number op.Number) {}
-
-// SetEpochs makes the node's promise and what it has installed durable on both
-// superblock slots: EventSuperblockDurable. Calls may overlap; the last wins.
-func (s *Store) SetEpochs(promised, installed op.Epoch, installedOp op.Number, installedHash op.Hash) {
-}
-
-// AppendMetadata appends an applied op to the metadata log. It copies opBytes.
-func (s *Store) AppendMetadata(h op.Header, opBytes []byte) {}
-
-// SnapshotDue says that the metadata log has grown enough for a snapshot.
-func (s *Store) SnapshotDue() bool { return false }
-
-// WriteSnapshot writes the metadata's state as of the last AppendMetadata.
-// data is borrowed until EventSnapshotWritten.
-func (s *Store) WriteSnapshot(epoch op.Epoch, data []byte) {}
-
-// CheckpointDue says that enough was appended, or enough time has passed, for
-// the next checkpoint.
-func (s *Store) CheckpointDue() bool { return false }
-
-// BeginCheckpoint begins a checkpoint of the state as of the entry number. It is
-// called when exactly the entries up to number were applied and handed over
-// with AppendRecord and AppendMetadata.
-func (s *Store) BeginCheckpoint(number op.Number, epoch op.Epoch, hash op.Hash, logTime op.LogMillis) {
-}
-
-// PieceKind says what a checkpoint's piece belongs to.
-type PieceKind uint8
-
-// The kinds of piece.
-const (
-	PieceLog PieceKind = iota
-	PieceCursor
-)
-
-// CheckpointPiece adds a piece, at most PieceMax bytes, to the checkpoint that
-// was begun. It copies data. CheckpointRoom says how many bytes are welcome now.
-func (s *Store) CheckpointPiece(kind PieceKind, data []byte) {}
-
-// CheckpointRoom says how many bytes of pieces may be given before the disk has
-// taken those given before.
-func (s *Store) CheckpointRoom() int { return 0 }
-
-// FinishCheckpoint says that all pieces were given: EventCheckpointDone follows.
-func (s *Store) FinishCheckpoint() {}
+func (s *Store) JournalFull() bool { return s.journal.Bytes() > s.options.JournalCapBytes }
