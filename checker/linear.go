@@ -1,0 +1,303 @@
+package checker
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/anishathalye/porcupine"
+
+	"github.com/mortarmq/mortarmq/wire"
+)
+
+// The model: an append-only log with dedup. Unknown outcomes are resolved by the
+// final log first: a message that is in it was appended at some point after its
+// call, one that is not was not. What the log holds at length n is then known,
+// so the state is the length and the chained hash of that much of it.
+//
+// Each operation asks for a point within its interval at which the length lies
+// in a range; an append asks for the point at which the length becomes its
+// sequence.
+
+// linearOp is one operation of the model.
+type linearOp struct {
+	append bool
+	dedup  bool   // also right when the record is there already
+	low    int    // length wanted: at least
+	high   int    // and at most
+	hash   uint64 // append: the chain after it, by this operation's own payload
+	call   Time
+	ret    Time
+	source int // index of the Publish, -1 for a read
+	what   string
+}
+
+// unbounded is a length that no log has.
+const unbounded = 1 << 60
+
+// linear checks the property for one partition: directly, in linear time, and
+// then, as a second opinion, with porcupine. It reports whether the budget was
+// enough.
+func linear(x *index, l *Log, steps int) (found []Finding, conclusive bool) {
+	chain := chainOf(l)
+	ops := linearOps(x, l, chain)
+	if found = direct(x, l, ops); len(found) > 0 {
+		return found, true
+	}
+	ok, conclusive := search(ops, chain, steps)
+	if !ok && conclusive {
+		p := Finding{Property: PropertyLinear}
+		return []Finding{finding(p.Property, 0, "%v: no order of %d operations explains what clients were told", l.Partition, len(ops))}, true
+	}
+	return nil, conclusive
+}
+
+func mix(h, v uint64) uint64 {
+	h ^= v
+	h *= 0x9fb21c651e98df25
+	return h ^ h>>31
+}
+
+// chainOf gives the chained hash of the log at every length.
+func chainOf(l *Log) []uint64 {
+	chain := make([]uint64, len(l.Records)+1)
+	for i := range l.Records {
+		chain[i+1] = mix(chain[i]+1, l.Records[i].Payload)
+	}
+	return chain
+}
+
+// producerAt says where a producer's sequences stand in the log.
+type producerAt map[[2]uint64]int
+
+func linearOps(x *index, l *Log, chain []uint64) []linearOp {
+	at := map[uint64]int{}
+	ids := producerAt{}
+	firstOf, lastOf := map[uint64]int{}, map[uint64]uint64{}
+	for i := range l.Records {
+		r := &l.Records[i]
+		at[r.Payload] = i + 1
+		if r.ProducerID != 0 {
+			ids[[2]uint64{r.ProducerID, r.ProducerSeq}] = i + 1
+			if _, ok := firstOf[r.ProducerID]; !ok {
+				firstOf[r.ProducerID] = i + 1
+			}
+			lastOf[r.ProducerID] = max(lastOf[r.ProducerID], r.ProducerSeq)
+		}
+	}
+	var ops []linearOp
+	for i := range x.h.Publishes {
+		p := &x.h.Publishes[i]
+		if p.Partition != l.Partition {
+			continue
+		}
+		o := linearOp{call: p.Call, ret: p.Return, source: i}
+		switch p.Outcome {
+		case OK:
+			s := int(p.Sequence)
+			if s < 1 || s > len(l.Records) {
+				continue // a lost write: anomalies.go
+			}
+			o.append, o.low, o.high, o.what = true, s, s, "PUB's OK"
+			o.dedup = p.Deduplicated
+			o.hash = mix(chain[s-1]+1, p.Payload)
+			if p.Deduplicated && p.Once {
+				o.append, o.high, o.what = false, unbounded, "PUB's OK (deduplicated)"
+			}
+			ops = append(ops, o)
+			if p.Commit > p.Sequence {
+				ops = append(ops, linearOp{low: int(p.Commit), high: unbounded, call: p.Return, ret: p.Return, source: i, what: "commit_seq"})
+			}
+		case Unknown:
+			// Several unknown repeats of one message: any of them may have done it.
+			if s := at[p.Payload]; s > 0 {
+				o.append, o.dedup, o.low, o.high, o.what = true, true, s, s, "PUB without answer"
+				o.hash = mix(chain[s-1]+1, p.Payload)
+				ops = append(ops, o)
+			}
+		case Refused:
+			if low, high, ok := refusal(p, ids, firstOf, lastOf); ok {
+				o.low, o.high, o.what = low, high, p.Code.String()
+				ops = append(ops, o)
+			}
+		}
+	}
+	for i := range x.h.Deliveries {
+		d := &x.h.Deliveries[i]
+		if d.Partition == l.Partition && d.Sequence <= uint64(len(l.Records)) {
+			ops = append(ops, linearOp{low: int(d.Sequence), high: unbounded, call: d.At, ret: d.At, source: -1, what: "MSG"})
+		}
+	}
+	ops = append(ops, strangers(ops, chain)...)
+	slices.SortStableFunc(ops, func(a, b linearOp) int { return cmp.Compare(a.call, b.call) })
+	return ops
+}
+
+// strangers are appends for the records that no operation accounts for: that
+// they are there is for anomalies.go to judge.
+func strangers(ops []linearOp, chain []uint64) (more []linearOp) {
+	known := make([]bool, len(chain))
+	for i := range ops {
+		if ops[i].append {
+			known[ops[i].low] = true
+		}
+	}
+	for s := 1; s < len(chain); s++ {
+		if !known[s] {
+			more = append(more, linearOp{append: true, dedup: true, low: s, high: s, hash: chain[s], ret: Forever, source: -1, what: "a record of nobody's"})
+		}
+	}
+	return more
+}
+
+// refusal gives the lengths at which a refusal is right; ok is false for codes
+// that say nothing of the log.
+func refusal(p *Publish, ids producerAt, firstOf map[uint64]int, lastOf map[uint64]uint64) (low, high int, ok bool) {
+	if !p.Once || p.ProducerID == 0 || p.ProducerSeq == 0 {
+		return 0, 0, false
+	}
+	first, known := firstOf[p.ProducerID]
+	switch p.Code {
+	case wire.CodeSeqGap:
+		if !known {
+			return unbounded, unbounded, true // an unknown producer has no gap
+		}
+		high = unbounded
+		if p.ProducerSeq-1 <= lastOf[p.ProducerID] {
+			high = ids[[2]uint64{p.ProducerID, p.ProducerSeq - 1}] - 1
+		}
+		return first, high, true
+	case wire.CodeSeqExpired:
+		if p.ProducerSeq+wire.DedupWindow <= lastOf[p.ProducerID] {
+			// Below the window from some length on, or unknown before the first.
+			return 0, unbounded, true
+		}
+		if p.ProducerSeq == 1 {
+			return unbounded, unbounded, true
+		}
+		if !known {
+			return 0, unbounded, true
+		}
+		return 0, first - 1, true
+	}
+	return 0, 0, false
+}
+
+// direct decides by intervals. Let p(s) be the point at which the log gets
+// length s: p never falls, and every operation bounds it. An append of s puts
+// p(s) into its interval; a length of at least s within an interval puts p(s)
+// before its end, one of at most s puts p(s+1) after its begin. The bounds can
+// be met together exactly when the latest lower bound up to s is not after the
+// upper bound of s.
+func direct(x *index, l *Log, ops []linearOp) (found []Finding) {
+	n := len(l.Records)
+	lower, upper := make([]Time, n+2), make([]Time, n+2)
+	by := make([]int, n+2) // which op set the upper bound
+	firstCall := make([]Time, n+2)
+	for s := range upper {
+		upper[s], by[s], firstCall[s] = Forever, -1, Forever
+	}
+	limit := func(s int, at Time, i int) {
+		if at < upper[s] {
+			upper[s], by[s] = at, i
+		}
+	}
+	for i := range ops {
+		o := &ops[i]
+		if o.append {
+			firstCall[o.low] = min(firstCall[o.low], o.call)
+			if !o.dedup {
+				lower[o.low] = max(lower[o.low], o.call)
+			}
+			limit(o.low, o.ret, i)
+			continue
+		}
+		if o.low > n || o.low > o.high {
+			return append(found, opFinding(x, l, o, "the log never had what this says"))
+		}
+		if o.low > 0 {
+			limit(o.low, o.ret, i)
+		}
+		if o.high < n {
+			lower[o.high+1] = max(lower[o.high+1], o.call)
+		}
+	}
+	var latest Time
+	for s := 1; s <= n; s++ {
+		if firstCall[s] != Forever {
+			lower[s] = max(lower[s], firstCall[s])
+		}
+		latest = max(latest, lower[s])
+		if latest > upper[s] {
+			return append(found, opFinding(x, l, &ops[by[s]], "what comes before it in the log came later in time"))
+		}
+	}
+	return nil
+}
+
+func opFinding(x *index, l *Log, o *linearOp, why string) Finding {
+	if o.source < 0 {
+		return finding(PropertyLinear, o.ret, "%v: %s of length %d: %s", l.Partition, o.what, o.low, why)
+	}
+	p := &x.h.Publishes[o.source]
+	return finding(PropertyLinear, p.Return, "%v: %s to client %d for producer %x's sequence %d (message %x, sequence %d, called at %d): %s",
+		l.Partition, o.what, p.Client, p.ProducerID, p.ProducerSeq, p.Payload, p.Sequence, p.Call, why)
+}
+
+// linearState is the model's state.
+type linearState struct {
+	length int
+	hash   uint64
+}
+
+// cut gives at most limit operations, a prefix by call, and with them the later
+// appends that one of them builds on.
+func cut(ops []linearOp, limit int) []linearOp {
+	if len(ops) <= limit {
+		return ops
+	}
+	kept := slices.Clone(ops[:limit])
+	top := 0
+	for i := range kept {
+		if kept[i].append {
+			top = max(top, kept[i].low)
+		}
+	}
+	for _, o := range ops[limit:] {
+		if o.append && o.low < top {
+			kept = append(kept, o)
+		}
+	}
+	return kept
+}
+
+// search asks porcupine about at most linearOperationsMax operations.
+func search(ops []linearOp, chain []uint64, steps int) (ok, conclusive bool) {
+	ops = cut(ops, linearOperationsMax)
+	history := make([]porcupine.Operation, len(ops))
+	for i := range ops {
+		history[i] = porcupine.Operation{Input: &ops[i], Call: int64(ops[i].call), Return: int64(ops[i].ret)}
+	}
+	left := steps
+	model := porcupine.Model{
+		Init: func() any { return linearState{0, chain[0]} },
+		Step: func(state, input, _ any) (bool, any) {
+			if left--; left < 0 {
+				return false, state
+			}
+			return input.(*linearOp).step(state.(linearState), chain)
+		},
+	}
+	ok = porcupine.CheckOperations(model, history)
+	return ok, ok || left >= 0
+}
+
+func (o *linearOp) step(s linearState, chain []uint64) (bool, linearState) {
+	if o.append && s.length == o.low-1 {
+		next := linearState{s.length + 1, o.hash}
+		return o.hash == chain[o.low], next
+	}
+	if o.append {
+		return o.dedup && s.length >= o.low, s
+	}
+	return s.length >= o.low && s.length <= o.high, s
+}

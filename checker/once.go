@@ -1,0 +1,135 @@
+package checker
+
+// settled collects what clients know of the settlement of a message.
+type settled struct {
+	acked    bool   // an ACK was answered OK
+	maybe    bool   // an ACK's answer is not known
+	delivery uint64 // of the first settle that was answered OK and ends it
+	at       Time
+}
+
+func (x *index) settlements() map[groupSlot]*settled {
+	all := map[groupSlot]*settled{}
+	for i := range x.h.Settles {
+		s := &x.h.Settles[i]
+		k := groupSlot{s.Group, slot{s.Partition, s.Sequence}}
+		e := all[k]
+		if e == nil {
+			e = &settled{}
+			all[k] = e
+		}
+		switch {
+		case s.Kind == Ack && s.Outcome == OK:
+			e.acked = true
+		case s.Kind == Ack && s.Outcome == Unknown:
+			e.maybe = true
+		}
+		if s.Outcome == OK && (s.Kind == Ack || s.Kind == Reject) && e.delivery == 0 {
+			e.delivery, e.at = s.DeliveryID, s.Return
+		}
+	}
+	return all
+}
+
+// atLeastOnce: in the books of a drained group every message is settled, and
+// the counts agree with what clients were told.
+func atLeastOnce(x *index) (found []Finding) {
+	if !x.h.Drained {
+		return nil
+	}
+	all := x.settlements()
+	for _, l := range x.lanes {
+		b := &x.h.Books[x.lastBook[l]]
+		if b.Unsettled != 0 {
+			found = append(found, finding(PropertyAtLeastOnce, b.At, "group %s, %v: %d messages are unsettled in the end", l.group, l.Partition, b.Unsettled))
+			continue
+		}
+		var acked, maybe, never uint64
+		for s := uint64(max(b.Start, 0)) + 1; s <= b.LastSeq; s++ {
+			switch e := all[groupSlot{l.group, slot{l.Partition, s}}]; {
+			case e != nil && e.acked:
+				acked++
+			case e != nil && e.maybe:
+				maybe++
+			default:
+				never++
+			}
+		}
+		if b.Delivered < acked || b.Delivered > acked+maybe {
+			found = append(found, finding(PropertyAtLeastOnce, b.At, "group %s, %v: %d delivered in the books; clients know of %d ACKs and are not sure of %d more",
+				l.group, l.Partition, b.Delivered, acked, maybe))
+		}
+		if b.Dropped < never || b.Dropped > never+maybe {
+			found = append(found, finding(PropertyAtLeastOnce, b.At, "group %s, %v: %d dropped in the books; clients never acknowledged %d and are not sure of %d more",
+				l.group, l.Partition, b.Dropped, never, maybe))
+		}
+	}
+	return found
+}
+
+// settledStays: after a settlement was answered there is no second one, and no
+// later delivery.
+func settledStays(x *index) (found []Finding) {
+	first := map[groupSlot]int{}
+	for i := range x.h.Settles {
+		s := &x.h.Settles[i]
+		if s.Outcome != OK || s.Kind != Ack && s.Kind != Reject {
+			continue
+		}
+		k := groupSlot{s.Group, slot{s.Partition, s.Sequence}}
+		j, ok := first[k]
+		if !ok {
+			first[k] = i
+			continue
+		}
+		found = append(found, finding(PropertySettledStays, s.Return, "group %s, %v: sequence %d was settled by delivery %x and again by %x",
+			s.Group, s.Partition, s.Sequence, x.h.Settles[j].DeliveryID, s.DeliveryID))
+	}
+	for i := range x.h.Deliveries {
+		d := &x.h.Deliveries[i]
+		j, ok := first[groupSlot{d.Group, slot{d.Partition, d.Sequence}}]
+		if ok && d.DeliveryID > x.h.Settles[j].DeliveryID {
+			found = append(found, finding(PropertySettledStays, d.At, "group %s, %v: sequence %d was settled by delivery %x and handed out again as %x",
+				d.Group, d.Partition, d.Sequence, x.h.Settles[j].DeliveryID, d.DeliveryID))
+		}
+	}
+	return found
+}
+
+// deadLetters: a message has at most one dead letter per group, and none where
+// an ACK was answered OK; the books count them.
+func deadLetters(x *index) (found []Finding) {
+	all := x.settlements()
+	first := map[groupSlot]int{}
+	count := map[lane]uint64{}
+	for i := range x.h.Logs {
+		l := &x.h.Logs[i]
+		for j := range l.Records {
+			r := &l.Records[j]
+			if !r.DeadLetter {
+				continue
+			}
+			k := groupSlot{r.Source.Group, slot{r.Source.Partition, r.Source.Sequence}}
+			count[lane{k.group, k.Partition}]++
+			if before, ok := first[k]; ok {
+				found = append(found, finding(PropertyDeadLetter, 0, "group %s, %v: sequence %d is in the twin at %d and at %d", k.group, k.Partition, k.sequence, before+1, j+1))
+			}
+			first[k] = j
+			if e := all[k]; e != nil && e.acked {
+				found = append(found, finding(PropertyDeadLetter, e.at, "group %s, %v: sequence %d was acknowledged and is in the twin at %d", k.group, k.Partition, k.sequence, j+1))
+			}
+			if src := x.record(k.slot); src == nil || src.Payload != r.Payload {
+				found = append(found, finding(PropertyDeadLetter, 0, "group %s, %v: the dead letter at %d is not the message at sequence %d", k.group, k.Partition, j+1, k.sequence))
+			}
+		}
+	}
+	if !x.h.Drained {
+		return found
+	}
+	for _, l := range x.lanes {
+		if b := &x.h.Books[x.lastBook[l]]; b.DLQ != count[l] {
+			found = append(found, finding(PropertyDeadLetter, b.At, "group %s, %v: %d dead letters in the books, %d in the twin", l.group, l.Partition, b.DLQ, count[l]))
+		}
+	}
+	return found
+}
