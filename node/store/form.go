@@ -12,7 +12,8 @@ type formStage uint8
 const (
 	formDirs formStage = iota
 	formJournal
-	formSuperblock
+	formSuperblock // written and synced under another name
+	formName       // renamed
 	formDone
 )
 
@@ -61,6 +62,10 @@ func (s *Store) formLanded() {
 		f.stage = formJournal
 		s.journal.Fresh(s.identity.ClusterID)
 	case formSuperblock:
+		f.stage = formName
+		f.flight.Submit(&s.queue, disk.Request{Kind: disk.KindRename, Lane: disk.LaneJournal, Path: superblockTemp, Path2: superblockPath})
+		f.flight.Submit(&s.queue, disk.Request{Kind: disk.KindSyncDir, Lane: disk.LaneJournal})
+	case formName:
 		f.stage = formDone
 		s.super.durable = s.super.writing
 		s.super.want = s.super.writing
@@ -82,8 +87,6 @@ func (s *Store) formSuperblock() {
 		{Kind: disk.KindTruncate},
 		{Kind: disk.KindWrite, Buf: both},
 		{Kind: disk.KindSync},
-		{Kind: disk.KindRename, Path: superblockTemp, Path2: superblockPath},
-		{Kind: disk.KindSyncDir},
 	} {
 		r.Lane, r.Handle = disk.LaneJournal, handleSuperblock
 		f.flight.Submit(&s.queue, r)

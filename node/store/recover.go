@@ -19,6 +19,7 @@ const (
 	recoverCheck                        // the journal is checked to its end
 	recoverLoad                         // metadata and checkpoint are read (load.go)
 	recoverRepair                       // both slots say the same again
+	recoverNames                        // all names that were found are synced
 	recoverCut                          // what the checkpoint does not name is removed
 	recoverSegments                     // segments are cut back to it
 	recoverRewrite                      // the journal's unmarked end is rewritten
@@ -32,7 +33,6 @@ type recoverer struct {
 	flight flight.Flight
 	stage  recoverStage
 	buf    []byte
-	repair bool
 	good   [2]bool
 
 	number  op.Number // of the journal's last entry
@@ -62,7 +62,7 @@ func (s *Store) recoverLanded() {
 		s.damage(Event{Path: superblockPath, What: "cannot be read: " + r.flight.Err.String(), Fatal: true})
 		return
 	case r.flight.Err != disk.OK:
-		s.fail(r.flight.Err, superblockPath)
+		s.fail(r.flight.Err, "the data directory")
 		return
 	}
 	switch r.stage {
@@ -72,6 +72,9 @@ func (s *Store) recoverLanded() {
 		r.flight.Submit(&s.queue, disk.Request{Kind: disk.KindRead, Lane: disk.LaneJournal, Handle: handleSuperblock, Buf: r.buf})
 	case recoverRead:
 		s.recoverChoose(r.buf[:min(r.flight.N, format.SuperblockSize)])
+	case recoverNames:
+		r.stage = recoverCut
+		s.cut()
 	}
 }
 
@@ -108,8 +111,7 @@ func (s *Store) recoverChoose(b []byte) {
 		s.refuse(superblockPath, 0, "these files belong to another cluster")
 		return
 	}
-	r.repair = !r.good[0] || !r.good[1] || slots[0].Version != slots[1].Version
-	s.super.want, s.super.writing, s.super.durable = sb, sb, sb
+	s.super.want, s.super.durable = sb, sb
 	s.super.first = uint8(1 - take) // a repair begins with the other slot
 	s.identity = Identity{ClusterID: sb.ClusterID, NodeID: sb.NodeID}
 	r.stage = recoverCheck
@@ -137,23 +139,23 @@ func (s *Store) recoverChecked(ev *journal.Event) {
 func (s *Store) recoverLoaded() {
 	sb := &s.super.durable
 	s.emit(Event{Kind: EventCheckpointLoaded, Number: sb.CheckpointOp, Epoch: sb.CheckpointEpoch, Hash: sb.CheckpointHash, LogTime: sb.CheckpointTime})
-	r := &s.recoverer
-	r.stage = recoverRepair
-	if !r.repair {
-		s.recoverRepaired()
-		return
-	}
-	// The bytes may be those of a sync that failed in the last life: both slots
-	// are written again, the other one first.
-	s.super.stage = superFirst
+	s.recoverer.stage = recoverRepair
+	// Even two equal slots may be what a sync that never ended left in the page
+	// cache: both are written again, the one that was not taken first.
+	s.super.stage, s.super.writing = superFirst, *sb
 	s.superSlot()
 }
 
 // recoverRepaired goes on when both slots say the same.
 func (s *Store) recoverRepaired() {
+	r := &s.recoverer
 	s.super.first = 0
-	s.recoverer.stage = recoverCut
-	s.cut()
+	r.stage = recoverNames
+	for _, dir := range dataDirs {
+		r.flight.Submit(&s.queue, disk.Request{Kind: disk.KindMkdir, Lane: disk.LaneBackground, Path: dir})
+		r.flight.Submit(&s.queue, disk.Request{Kind: disk.KindSyncDir, Lane: disk.LaneBackground, Path: dir})
+	}
+	r.flight.Submit(&s.queue, disk.Request{Kind: disk.KindSyncDir, Lane: disk.LaneBackground})
 }
 
 // recoverCutDone goes on when only what the checkpoint names is left.

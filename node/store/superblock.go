@@ -29,7 +29,8 @@ const (
 // Invariants:
 //
 //  1. Never are both slots under way: one of them is always whole and durable.
-//  2. durable is on both slots, synced.
+//  2. durable is on both slots, synced; recovery writes both before it relies
+//     on either.
 type superblock struct {
 	flight  flight.Flight
 	stage   superStage

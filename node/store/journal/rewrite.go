@@ -12,7 +12,8 @@ import (
 type rewriteStage uint8
 
 const (
-	rewriteFile   rewriteStage = iota // getting the new file
+	rewriteOld    rewriteStage = iota // the last header is written again
+	rewriteFile                       // getting the new file
 	rewriteCopy                       // entries are read
 	rewriteWrite                      // entries are written
 	rewriteSync                       // all of them are synced
@@ -50,8 +51,44 @@ func (j *Journal) Rewrite() {
 		panic("journal: Rewrite of a journal that was not checked")
 	}
 	j.phase = phaseRewriting
-	r, p := &j.rewriter, &j.preparer
+	r := &j.rewriter
 	r.mark = j.checker.mark
+	last := j.lastCounting()
+	if last == nil || last.first <= j.last {
+		j.rewriteBegin()
+		return
+	}
+	// The last file that counts cut something off and has no entries that would
+	// be copied. Its header may never have been synced: it is written again.
+	handle := j.writeHandle(last.number)
+	h := format.JournalHeader{File: last.number, ClusterID: j.clusterID, First: last.first, PrevHash: last.prevHash}
+	h.Put(j.writer.headerBuf)
+	r.stage = rewriteOld
+	for _, q := range [...]disk.Request{
+		{Kind: disk.KindOpen, Flags: disk.FlagDirect, Path: last.path()},
+		{Kind: disk.KindWrite, Buf: j.writer.headerBuf},
+		{Kind: disk.KindSync},
+		{Kind: disk.KindClose},
+	} {
+		q.Lane, q.Handle = disk.LaneJournal, handle
+		r.flight.Submit(&j.queue, q)
+	}
+}
+
+// lastCounting gives the newest file that counts.
+func (j *Journal) lastCounting() *file {
+	for i := len(j.files) - 1; i >= 0; i-- {
+		if j.files[i].counts() {
+			return &j.files[i]
+		}
+	}
+	return nil
+}
+
+// rewriteBegin chooses the new file and has it prepared.
+func (j *Journal) rewriteBegin() {
+	r, p := &j.rewriter, &j.preparer
+	r.stage = rewriteFile
 	top := len(j.files)
 	for top > 0 && !j.files[top-1].headed {
 		top--
@@ -109,6 +146,10 @@ func (j *Journal) rewriteLanded(now clock.Instant) {
 	case j.phase == phaseFailed || r.stage == rewriteFile && r.flight.Err == disk.OK:
 		return // files above the new one are gone
 	case r.flight.Err == disk.ErrNoSpace && r.flight.ErrKind == disk.KindWrite:
+		if r.stage == rewriteOld {
+			j.fail(r.flight.Err, "journal")
+			return
+		}
 		r.stalled, r.retryAt = true, now.Add(j.options.RetryEvery)
 		j.emit(Event{Kind: EventStalled, Err: disk.ErrNoSpace, Path: j.writer.file.path()})
 		return
@@ -117,6 +158,8 @@ func (j *Journal) rewriteLanded(now clock.Instant) {
 		return
 	}
 	switch r.stage {
+	case rewriteOld:
+		j.rewriteBegin()
 	case rewriteWrite:
 		r.starts = append(r.starts, ref{first: r.first, at: r.offset, file: j.writer.file.number})
 		r.offset += blocks(int64(r.n))

@@ -1,0 +1,123 @@
+package store
+
+import (
+	"bytes"
+	"testing"
+
+	"github.com/mortarmq/mortarmq/node/op"
+	"github.com/mortarmq/mortarmq/sim/simdisk"
+	"pgregory.net/rapid"
+)
+
+// model is what a store must be able to give back: every entry in order, and
+// how many of them were reported as flushed.
+type model struct {
+	entries []seen
+	flushed op.Number
+}
+
+// note takes in the entries of a builder.
+func (m *model) note(b *op.Builder) {
+	for i := range b.Entries() {
+		e := b.Entry(i)
+		m.entries = append(m.entries, seen{e.Header.Number, e.Hash(), bytes.Clone(e.Body)})
+	}
+}
+
+// check compares what a life recovered above the checkpoint with the model, and
+// forgets what was lost.
+func (m *model) check(t *rapid.T, w *world) {
+	last := w.recovered.Number
+	if last < m.flushed || int(last) > len(m.entries) {
+		t.Fatalf("recovered up to %d, flushed %d, appended %d", last, m.flushed, len(m.entries))
+	}
+	if len(w.damage) > 0 {
+		t.Fatalf("damage: %+v", w.damage[0])
+	}
+	from := w.loaded.Number
+	if int(last-from) != len(w.entries) {
+		t.Fatalf("%d entries came, checkpoint %d, last %d", len(w.entries), from, last)
+	}
+	for i, e := range w.entries {
+		want := m.entries[int(from)+i]
+		if e.number != want.number || e.hash != want.hash || !bytes.Equal(e.body, want.body) {
+			t.Fatalf("entry %d is not the one that was appended", e.number)
+		}
+	}
+	m.entries, m.flushed = m.entries[:last], last
+}
+
+// Goal: whatever was reported flushed is recovered with the same hashes, and
+// what was not is a prefix of it, over crashes at any point of anything,
+// recovery included.
+func TestCrashes(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w := newWorld(t, rapid.Uint64().Draw(t, "seed"))
+		m := &model{}
+		epoch := op.Epoch(0)
+		for life := range rapid.IntRange(2, 6).Draw(t, "lives") {
+			w.start()
+			// Recovery may be cut off, twice.
+			for range rapid.IntRange(0, 2).Draw(t, "cuts") {
+				for range rapid.IntRange(0, 60).Draw(t, "steps") {
+					if w.recovered != nil || !w.step() {
+						break
+					}
+				}
+				if w.recovered != nil {
+					break
+				}
+				w.crash(simdisk.CrashKind(rapid.IntRange(0, 1).Draw(t, "kind")))
+				w.start()
+			}
+			w.recover()
+			m.check(t, w)
+			if w.recovered.Promised < epoch {
+				t.Fatalf("promised %d before, %d now", epoch, w.recovered.Promised)
+			}
+			epoch++
+			w.install(epoch)
+			if life > 0 && m.flushed > 0 && rapid.IntRange(0, 3).Draw(t, "truncate") == 0 {
+				m.truncate(t, w)
+				epoch++
+				w.install(epoch)
+			}
+			for range rapid.IntRange(0, 40).Draw(t, "appends") {
+				m.append(t, w, epoch)
+			}
+			w.crash(simdisk.CrashKind(rapid.IntRange(0, 1).Draw(t, "kind")))
+		}
+	})
+}
+
+// append appends a builder and goes on for a while, maybe until it is flushed.
+func (m *model) append(t *rapid.T, w *world, epoch op.Epoch) {
+	var values [][]byte
+	for range rapid.IntRange(1, 3).Draw(t, "ops") {
+		n := rapid.SampledFrom([]int{0, 10, 3000, 4096 - 64 - 80 - 36, 20_000, 70_000}).Draw(t, "size")
+		values = append(values, bytes.Repeat([]byte{byte(len(m.entries))}, n))
+	}
+	w.until("room to append", w.s.CanAppend)
+	m.flushed = max(m.flushed, w.flushed)
+	b := w.build(epoch, values...)
+	w.s.Append(b)
+	m.note(b)
+	w.turn()
+	for range rapid.IntRange(0, 30).Draw(t, "steps") {
+		if !w.step() {
+			break
+		}
+	}
+	m.flushed = max(m.flushed, w.flushed)
+}
+
+// truncate drops some entries, as an INSTALL does.
+func (m *model) truncate(t *rapid.T, w *world) {
+	low := max(1, w.loaded.Number)
+	to := op.Number(rapid.IntRange(int(low), int(m.flushed)).Draw(t, "to"))
+	w.until("room to truncate", w.s.CanAppend)
+	w.s.Truncate(to, m.entries[to-1].hash)
+	w.turn()
+	w.until("Truncated", func() bool { return w.events[EventTruncated] > 0 })
+	m.entries, m.flushed, w.flushed = m.entries[:to], to, to
+}
