@@ -39,7 +39,7 @@
 //  9. Damage is of one partition. Its files are left as they are; what is
 //     appended behind damage that the writer cannot get past is counted, so
 //     that positions stay right, and not kept.
-// 10. A failed sync ends the set (event Failed): nothing is reported flushed
+//  10. A failed sync ends the set (event Failed): nothing is reported flushed
 //     after it. A full disk only stalls a partition's writer, and is tried
 //     again.
 //

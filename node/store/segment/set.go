@@ -5,7 +5,6 @@ import (
 
 	"github.com/mortarmq/mortarmq/clock"
 	"github.com/mortarmq/mortarmq/disk"
-	"github.com/mortarmq/mortarmq/node/format"
 	"github.com/mortarmq/mortarmq/node/op"
 )
 
@@ -37,78 +36,176 @@ type Position struct {
 
 // Set is the segments of all partitions.
 type Set struct {
-	o Options
-}
+	o   Options
+	now clock.Instant
 
-func itoa(v uint64) string { return strconv.FormatUint(v, 10) }
+	index map[uint32]*partition // by key; never ranged over
+	order []*partition          // the same, in order
+
+	slots     []slot
+	freeSlots []uint32
+	out       []disk.Request
+	inFlight  int
+
+	files                  map[fileKey]*file // never ranged over
+	idleOldest, idleNewest *file
+	handles                uint32
+	freeHandles            []disk.Handle
+
+	pool       pool
+	clean      chunkList // tail chunks that are written
+	cache      chunkList // chunks read from disk
+	dirtyCap   int64     // capacity of tail chunks that are not in clean
+	dirtyBytes int64
+
+	lingering    fifo[*partition] // with records not written, in order of dirtySince
+	writeQueue   fifo[*partition]
+	writers      int
+	idleWriters  []*writer
+	stalled      []*partition
+	retryAt      clock.Instant
+	touched      []*partition
+	flushTokens  fifo[uint64]
+	flushActive  bool
+	flushPending int
+	failed       bool
+
+	readQueue   fifo[readWanted]
+	readers     int
+	idleReaders []*reader
+	readsAt     clock.Instant // no read starts before: descriptors ran out
+	rebuilds    []*rebuild
+
+	graves   []*grave
+	recovery *recovery
+	scrub    scrubber
+
+	events fifo[Event]
+}
 
 // New gives an empty set. It panics on options that Validate refuses.
 func New(o Options) *Set {
 	if err := o.Validate(); err != nil {
 		panic(err)
 	}
-	return &Set{o: o.withDefaults()}
+	o = o.withDefaults()
+	s := &Set{o: o, index: make(map[uint32]*partition), files: make(map[fileKey]*file)}
+	s.pool.max = o.TailBytesMax / 4
+	s.retryAt = clock.Never
+	s.scrub.init(s)
+	return s
 }
 
 // CreatePartition makes a partition known. Its files come with its first write.
-func (s *Set) CreatePartition(topic op.TopicID, part op.PartitionID) { panic("not yet") }
-
-// DropTopic stops serving all partitions of topic. Their files stay until Unlink.
-func (s *Set) DropTopic(topic op.TopicID) { panic("not yet") }
-
-// Unlink removes the files of every topic dropped so far; EventUnlinked follows.
-func (s *Set) Unlink() { panic("not yet") }
-
-// Append copies rec to the end of its partition. rec.Sequence must be the one
-// after the last.
-func (s *Set) Append(topic op.TopicID, part op.PartitionID, rec *format.Record) op.Sequence {
-	panic("not yet")
+func (s *Set) CreatePartition(topic op.TopicID, part op.PartitionID) {
+	assert(s.recovery == nil, "CreatePartition during recovery")
+	s.add(&partition{topic: topic, part: part})
 }
-
-// Read gives the record seq of a partition.
-func (s *Set) Read(topic op.TopicID, part op.PartitionID, seq op.Sequence) (format.Record, Status) {
-	panic("not yet")
-}
-
-// Flush makes everything appended so far durable; EventFlushed with token
-// follows. Appends go on meanwhile. Flushes are answered in order.
-func (s *Set) Flush(token uint64) { panic("not yet") }
 
 // Positions yields where each partition ends, in the order of topic and
 // partition, as of everything appended so far.
-func (s *Set) Positions(yield func(Position) bool) { panic("not yet") }
+func (s *Set) Positions(yield func(Position) bool) {
+	for _, p := range s.order {
+		if !yield(Position{p.topic, p.part, p.last, p.base, p.offset}) {
+			return
+		}
+	}
+}
 
-// Recover cuts every partition back to its position and makes the partitions of
-// positions, which are in order, known. With removeUnknown, directories of other
-// partitions are removed: say so only if the metadata is intact. EventRecovered
-// follows; nothing else may be called before it but Take, Complete, Next and
-// Tick.
-func (s *Set) Recover(positions []Position, removeUnknown bool) { panic("not yet") }
+// Last gives the last sequence of a partition, 0 for none.
+func (s *Set) Last(topic op.TopicID, part op.PartitionID) op.Sequence {
+	if p := s.find(topic, part); p != nil {
+		return p.last
+	}
+	return 0
+}
 
-// Complete takes the completion of a request with this set's owner tag.
-func (s *Set) Complete(c *disk.Completion) { panic("not yet") }
+// Damage gives what damage was found in a partition so far, at most 16 places.
+// It is borrowed until the next call.
+func (s *Set) Damage(topic op.TopicID, part op.PartitionID) []Damage {
+	if p := s.find(topic, part); p != nil {
+		return p.damage
+	}
+	return nil
+}
+
+// DirtyBytes gives what is appended and not yet known to be written, in bytes:
+// the space that it will take.
+func (s *Set) DirtyBytes() int64 { return s.dirtyBytes }
+
+// Busy says whether requests are under way.
+func (s *Set) Busy() bool { return s.inFlight > 0 }
+
+// Next moves the oldest event into ev.
+func (s *Set) Next(ev *Event) bool {
+	if s.events.empty() {
+		return false
+	}
+	*ev = s.events.pop()
+	return true
+}
+
+func (s *Set) emit(ev Event) { s.events.push(ev) }
 
 // Take appends the requests queued since the last call to out. It ends the
 // turn: what Read gave is no longer borrowed.
-func (s *Set) Take(out []disk.Request) []disk.Request { panic("not yet") }
-
-// Next moves the oldest event into ev.
-func (s *Set) Next(ev *Event) bool { panic("not yet") }
+func (s *Set) Take(out []disk.Request) []disk.Request {
+	s.pressWriters()
+	s.startWriters()
+	s.startReaders()
+	s.evict()
+	s.pool.settle()
+	out = append(out, s.out...)
+	clear(s.out)
+	s.out = s.out[:0]
+	return out
+}
 
 // Tick tells the time, at the start of each turn.
-func (s *Set) Tick(now clock.Instant) { panic("not yet") }
+func (s *Set) Tick(now clock.Instant) {
+	assert(now >= s.now, "time goes back")
+	s.now = now
+	s.tickWriters()
+	s.scrub.tick(s)
+}
 
 // NextDeadline is when Tick is next needed though nothing happened.
-func (s *Set) NextDeadline() clock.Instant { panic("not yet") }
+func (s *Set) NextDeadline() clock.Instant {
+	at := min(s.retryAt, s.scrub.at, s.lingerDeadline())
+	if s.readsAt > s.now && !s.readQueue.empty() {
+		at = min(at, s.readsAt)
+	}
+	return at
+}
 
-// Last gives the last sequence of a partition, 0 for none.
-func (s *Set) Last(topic op.TopicID, part op.PartitionID) op.Sequence { panic("not yet") }
+func itoa(v uint64) string { return strconv.FormatUint(v, 10) }
 
-// Damage gives the first damage found in a partition, nil for none.
-func (s *Set) Damage(topic op.TopicID, part op.PartitionID) *Damage { panic("not yet") }
+// fifo is a queue in a slice that is reused.
+type fifo[T any] struct {
+	items []T
+	first int
+}
 
-// DirtyBytes gives what is appended and not yet known to be written, in bytes.
-func (s *Set) DirtyBytes() int64 { panic("not yet") }
+func (q *fifo[T]) empty() bool { return q.first == len(q.items) }
 
-// Busy says whether requests are under way.
-func (s *Set) Busy() bool { panic("not yet") }
+func (q *fifo[T]) peek() T { return q.items[q.first] }
+
+func (q *fifo[T]) push(v T) {
+	if q.first > 32 && q.first*2 > len(q.items) {
+		n := copy(q.items, q.items[q.first:])
+		clear(q.items[n:])
+		q.items, q.first = q.items[:n], 0
+	}
+	q.items = append(q.items, v)
+}
+
+func (q *fifo[T]) pop() T {
+	var zero T
+	v := q.items[q.first]
+	q.items[q.first] = zero
+	q.first++
+	if q.empty() {
+		q.items, q.first = q.items[:0], 0
+	}
+	return v
+}

@@ -1,0 +1,201 @@
+package segment
+
+import (
+	"bytes"
+
+	"github.com/mortarmq/mortarmq/clock"
+	"github.com/mortarmq/mortarmq/disk"
+	"github.com/mortarmq/mortarmq/node/format"
+	"github.com/mortarmq/mortarmq/node/op"
+	"github.com/mortarmq/mortarmq/sim/simdisk"
+)
+
+// fataler is what tests and rapid have in common.
+type fataler interface {
+	Fatalf(format string, args ...any)
+	Helper()
+}
+
+// world is a set on a simulated disk, driven as a node drives it.
+type world struct {
+	t      fataler
+	d      *simdisk.Disk
+	o      Options
+	s      *Set
+	now    clock.Instant
+	origin clock.Instant // of the life: a set's time begins at 0
+	events []Event
+	reqs   []disk.Request
+	done   []disk.Completion
+}
+
+func newWorld(t fataler, seed uint64, o Options) *world {
+	w := &world{t: t, d: simdisk.New(simdisk.Options{Seed: seed}), o: o}
+	w.boot()
+	return w
+}
+
+func (w *world) boot() {
+	w.s = New(w.o)
+	w.s.pool.poison = true
+	w.events = nil
+}
+
+// turn ends a turn and begins the next: it submits, and takes what completed.
+func (w *world) turn() {
+	w.reqs = w.s.Take(w.reqs[:0])
+	w.d.Submit(w.reqs)
+	w.done = w.d.Poll(w.done[:0])
+	w.s.Tick(w.now)
+	for i := range w.done {
+		w.s.Complete(&w.done[i])
+	}
+	var ev Event
+	for w.s.Next(&ev) {
+		w.events = append(w.events, ev)
+	}
+	w.s.check()
+}
+
+// pass lets time go by to the next thing that happens, at most until limit.
+func (w *world) pass(limit clock.Instant) {
+	at := min(w.d.NextDeadline(), w.s.NextDeadline(), limit)
+	if at != clock.Never {
+		w.now = max(w.now, at)
+	}
+	w.d.Advance(w.now)
+	w.turn()
+}
+
+// until passes turns until an event that fits comes, and gives it.
+func (w *world) until(kind EventKind, fits func(Event) bool) Event {
+	w.t.Helper()
+	for range 100_000 {
+		for i, ev := range w.events {
+			if ev.Kind == kind && (fits == nil || fits(ev)) {
+				w.events = append(w.events[:i], w.events[i+1:]...)
+				return ev
+			}
+		}
+		w.turn()
+		if len(w.done) == 0 {
+			w.pass(w.now.Add(10 * clock.Second))
+		}
+	}
+	w.t.Fatalf("no event %d comes; there are %+v", kind, w.events)
+	return Event{}
+}
+
+func (w *world) flush(token uint64) []Position {
+	w.t.Helper()
+	var at []Position
+	w.s.Positions(func(p Position) bool { at = append(at, p); return true })
+	w.s.Flush(token)
+	w.until(EventFlushed, func(e Event) bool { return e.Token == token })
+	return at
+}
+
+func (w *world) settle() {
+	for range 100_000 {
+		w.turn()
+		if !w.s.Busy() && len(w.reqs) == 0 {
+			return
+		}
+		if at := w.d.NextDeadline(); at != clock.Never {
+			w.now = max(w.now, at)
+		}
+		w.d.Advance(w.now)
+	}
+	w.t.Fatalf("the set does not come to rest")
+}
+
+// crash ends the life and begins the next, recovered to positions.
+func (w *world) crash(kind simdisk.CrashKind, positions []Position) {
+	w.t.Helper()
+	w.reqs = w.s.Take(w.reqs[:0])
+	w.d.Submit(w.reqs)
+	w.d.Crash(kind)
+	w.d.Restart()
+	w.boot()
+	w.recover(positions)
+}
+
+func (w *world) recover(positions []Position) {
+	w.t.Helper()
+	w.s.Tick(w.now)
+	w.s.Recover(positions, true)
+	w.until(EventRecovered, nil)
+}
+
+// read reads a record, waiting for the disk.
+func (w *world) read(topic op.TopicID, part op.PartitionID, seq op.Sequence) (format.Record, Status) {
+	w.t.Helper()
+	for range 1000 {
+		rec, st := w.s.Read(topic, part, seq)
+		if st != Pending {
+			return rec, st
+		}
+		w.until(EventReadReady, func(e Event) bool { return e.Topic == topic && e.Partition == part && e.Sequence == seq })
+	}
+	w.t.Fatalf("a read that never becomes ready: %d/%d %d", topic, part, seq)
+	return format.Record{}, Missing
+}
+
+// record is the record seq of a partition, made from its numbers alone.
+func record(topic op.TopicID, part op.PartitionID, seq op.Sequence, size int) format.Record {
+	r := format.Record{
+		Flags: format.RecordFlagKey, Sequence: seq, ProducerID: uint64(topic), ProducerSeq: uint64(seq),
+		Timestamp: 1700000000000 + uint64(seq), LeaderEpoch: 3, Kind: format.RecordQuorum,
+		Key: []byte{byte(topic), byte(part)}, Value: bytes.Repeat([]byte{byte(seq), byte(seq >> 8), byte(part), 7}, size/4+1)[:size],
+	}
+	if seq%5 == 4 {
+		e := format.Envelope{Reason: op.CauseReject, Topic: topic - 1, Sequence: seq, GroupName: []byte("g")}
+		r.Kind, r.Envelope = format.RecordDeadLetter, e.Append(nil)
+	}
+	return r
+}
+
+func same(a, b *format.Record) bool {
+	return a.Flags == b.Flags && a.Sequence == b.Sequence && a.ProducerID == b.ProducerID && a.ProducerSeq == b.ProducerSeq && a.Timestamp == b.Timestamp &&
+		a.LeaderEpoch == b.LeaderEpoch && a.Kind == b.Kind && bytes.Equal(a.Key, b.Key) && bytes.Equal(a.Envelope, b.Envelope) && bytes.Equal(a.Value, b.Value)
+}
+
+// smallOptions make everything happen early.
+func smallOptions() Options {
+	return Options{SegmentMaxBytes: 48 << 10, TailBytesMax: 64 << 10, ReadCacheBytes: 64 << 10, ReadChunk: 8 << 10, HandlesMax: 6, Owner: 3, ClusterID: [16]byte{1, 2}, ScrubPause: clock.Second}
+}
+
+// check asserts what is costly: the accounts and the chains of every partition.
+func (s *Set) check() {
+	var clean, dirtyCap, dirty, cached int64
+	for _, p := range s.order {
+		seen := p.dirty == nil
+		var last op.Sequence
+		for c := p.tailFirst; c != nil; c = c.next {
+			seen = seen || c == p.dirty
+			assert(last == 0 || c.first == last+1, "check: a gap between chunks")
+			last = c.last
+			if c.evictable {
+				assert(c.written == len(c.buf), "check: a clean chunk that is not written")
+				clean += int64(cap(c.buf))
+			} else {
+				dirtyCap += int64(cap(c.buf))
+				dirty += int64(len(c.buf) - c.written)
+			}
+		}
+		assert(seen && (last == 0 || last == p.last), "check: the tail does not end with the last record")
+		assert(p.broken || p.written == p.last || p.tailFirst != nil && p.written+1 >= p.tailFirst.first, "check: a record is nowhere")
+		for c := p.cached; c != nil; c = c.next {
+			cached += int64(cap(c.buf))
+		}
+	}
+	dropped := false
+	for _, g := range s.graves {
+		for _, p := range g.partitions {
+			dropped = dropped || p.tasks > 0
+		}
+	}
+	if !dropped {
+		assert(clean == s.clean.bytes && dirtyCap == s.dirtyCap && dirty == s.dirtyBytes && cached == s.cache.bytes, "check: the accounts are wrong")
+	}
+}
