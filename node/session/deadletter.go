@@ -18,7 +18,7 @@ const burialPause = 1 * clock.Second
 // must be tried again.
 type jobs struct {
 	graves  []grave
-	rejects []rejected
+	rejects []burial // whose source records are being read
 	retryAt clock.Instant
 	reading bool // a source record is being read
 }
@@ -32,14 +32,17 @@ type grave struct {
 	pending  bool // a record is being read
 }
 
-// rejected is a NACK reject whose source record is being read.
-type rejected struct {
-	ref   Ref
-	group op.GroupID
-	part  op.PartitionID
-	seq   op.Sequence
-	id    op.DeliveryID
-	epoch op.OwnershipEpoch
+// burial is a message that becomes a dead letter: attempts are used up, or a
+// NACK rejected it and waits for the outcome.
+type burial struct {
+	ref      Ref
+	group    op.GroupID
+	part     op.PartitionID
+	cause    uint8
+	attempts uint16
+	seq      op.Sequence
+	id       op.DeliveryID
+	epoch    op.OwnershipEpoch
 }
 
 // checkDead makes a grave where a partition has dead messages.
@@ -120,8 +123,11 @@ func (s *Sessions) dig(g *grave) bool {
 			}
 			return false
 		}
-		code := s.bury(g.group, g.part, d.Sequence, d.Delivery, d.Ownership, op.CauseAttempts, Ref{})
-		switch code {
+		b := burial{
+			group: g.group, part: g.part, cause: op.CauseAttempts, attempts: d.Attempts,
+			seq: d.Sequence, id: d.Delivery, epoch: d.Ownership,
+		}
+		switch s.bury(&b) {
 		case wire.CodeOK:
 			g.after = d.Sequence
 			g.inFlight++
@@ -141,8 +147,8 @@ func (s *Sessions) dig(g *grave) bool {
 const codePending wire.Code = 0xFFFF
 
 // bury proposes the dead letter of one message.
-func (s *Sessions) bury(id op.GroupID, part op.PartitionID, seq op.Sequence, delivery op.DeliveryID, epoch op.OwnershipEpoch, cause uint8, ref Ref) wire.Code {
-	gv, ok := s.view.Group(id)
+func (s *Sessions) bury(b *burial) wire.Code {
+	gv, ok := s.view.Group(b.group)
 	if !ok {
 		return wire.CodeUnknownGroup
 	}
@@ -151,13 +157,13 @@ func (s *Sessions) bury(id op.GroupID, part op.PartitionID, seq op.Sequence, del
 		return wire.CodeUnknownTopic
 	}
 	s.o = op.Op{
-		Kind: op.KindDeadLetter, Cause: cause, Topic: gv.Topic, Partition: part, Group: id,
-		Sequence: seq, Delivery: delivery, Ownership: epoch,
+		Kind: op.KindDeadLetter, Cause: b.cause, Topic: gv.Topic, Partition: b.part, Group: b.group,
+		Sequence: b.seq, Delivery: b.id, Ownership: b.epoch,
 	}
 	if t.IsTwin { // it is settled as quarantined, and written nowhere
-		return s.broker.Propose(&s.o, ref)
+		return s.broker.Propose(&s.o, b.ref)
 	}
-	rec, found := s.broker.Record(gv.Topic, part, seq)
+	rec, found := s.broker.Record(gv.Topic, b.part, b.seq)
 	switch found {
 	case LookupHit:
 	case LookupPending:
@@ -165,13 +171,9 @@ func (s *Sessions) bury(id op.GroupID, part op.PartitionID, seq op.Sequence, del
 	default:
 		return wire.CodeInternal
 	}
-	attempts := uint32(0)
-	if d, known := s.view.Delivery(id, part, seq); known {
-		attempts = uint32(d.Attempts)
-	}
 	env := format.Envelope{
-		Reason: cause, Topic: gv.Topic, Partition: part, Attempts: attempts, Sequence: seq,
-		Time: uint64(s.wall), Group: id, GroupName: []byte(gv.Name),
+		Reason: b.cause, Topic: gv.Topic, Partition: b.part, Attempts: uint32(b.attempts), Sequence: b.seq,
+		Time: uint64(s.wall), Group: b.group, GroupName: []byte(gv.Name),
 	}
 	s.envelope = env.Append(s.envelope[:0])
 	s.o.Envelope, s.o.Key, s.o.Value = s.envelope, rec.Key, rec.Value
@@ -179,14 +181,14 @@ func (s *Sessions) bury(id op.GroupID, part op.PartitionID, seq op.Sequence, del
 	if rec.Flags&format.RecordFlagKey != 0 {
 		s.o.Flags = op.FlagKey
 	}
-	return s.broker.Propose(&s.o, ref)
+	return s.broker.Propose(&s.o, b.ref)
 }
 
 // rejectDelivery carries out a NACK that makes its message a dead letter at once.
 func (s *Sessions) rejectDelivery(i uint32, c *conn, n uint64, d *settling) {
-	r := rejected{
-		ref: c.ref(i, n), group: d.u.group, part: d.ln.part, seq: d.en.seq,
-		id: d.en.delivery, epoch: d.ln.epoch,
+	r := burial{
+		ref: c.ref(i, n), group: d.u.group, part: d.ln.part, cause: op.CauseReject, attempts: d.en.attempts,
+		seq: d.en.seq, id: d.en.delivery, epoch: d.ln.epoch,
 	}
 	d.en.flags |= entrySettling
 	s.buryRejected(&r)
@@ -194,8 +196,8 @@ func (s *Sessions) rejectDelivery(i uint32, c *conn, n uint64, d *settling) {
 
 // buryRejected proposes the dead letter of a rejected message, or keeps it until
 // its record was read.
-func (s *Sessions) buryRejected(r *rejected) {
-	code := s.bury(r.group, r.part, r.seq, r.id, r.epoch, op.CauseReject, r.ref)
+func (s *Sessions) buryRejected(r *burial) {
+	code := s.bury(r)
 	switch code {
 	case wire.CodeOK:
 		return
@@ -236,7 +238,9 @@ func (s *Sessions) retryRejects() {
 
 // buried takes note of an applied DeadLetter.
 func (s *Sessions) buried(o *op.Op, res *machine.Result) {
-	s.settled(o, res.Code == wire.CodeOK)
+	// DLQ_PATH_OVERFLOW settles too: as quarantined.
+	done := res.Code == wire.CodeOK || res.Code == wire.CodeDLQPathOverflow
+	s.settled(o, done)
 	if o.Cause != op.CauseAttempts {
 		return
 	}
@@ -246,7 +250,7 @@ func (s *Sessions) buried(o *op.Op, res *machine.Result) {
 			continue
 		}
 		g.inFlight--
-		if res.Code != wire.CodeOK {
+		if !done {
 			g.pending = true
 			s.jobs.retryAt = min(s.jobs.retryAt, s.now.Add(burialPause))
 		}

@@ -211,7 +211,9 @@ func (s *Sessions) left(o *op.Op, res *machine.Result) {
 		if ok {
 			s.removeSub(k, u)
 		}
-		s.checkDeadGroup(o.Group)
+		if res.Dead {
+			s.checkDeadGroup(o.Group)
+		}
 	default:
 		// Its fate is unknown, or it was not taken: the member may be heard again,
 		// but for one whose connection is gone.
