@@ -1,0 +1,157 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"runtime"
+	"runtime/debug"
+
+	"github.com/mortarmq/mortarmq/clock"
+	"github.com/mortarmq/mortarmq/node"
+	"github.com/mortarmq/mortarmq/node/admin"
+	"github.com/mortarmq/mortarmq/node/config"
+	"github.com/mortarmq/mortarmq/node/host"
+	"github.com/mortarmq/mortarmq/node/op"
+	"github.com/mortarmq/mortarmq/node/session"
+	"github.com/mortarmq/mortarmq/node/store"
+)
+
+// Main is one run of the program. Tests start it as main does.
+type Main struct {
+	Args    []string
+	Stdout  io.Writer
+	Stderr  io.Writer
+	Signals <-chan os.Signal
+	// Ready, when it is set, is told the addresses once the ports are open.
+	Ready func(client, admin string)
+}
+
+// Run serves until a signal ends it, and gives the exit code: 0 after a drain, 1
+// when it could not start or could not go on.
+func (m Main) Run() int {
+	c, err := config.Load(m.Args, m.Stdout)
+	if errors.Is(err, config.ErrHelp) {
+		return 0
+	}
+	if err != nil {
+		return m.fail(err)
+	}
+	if c.CheckOnly {
+		if err := c.Print(m.Stdout); err != nil {
+			return m.fail(err)
+		}
+		return 0
+	}
+	if err := m.serve(c); err != nil {
+		return m.fail(err)
+	}
+	return 0
+}
+
+func (m Main) fail(err error) int {
+	fmt.Fprintf(m.Stderr, "mortarmqd: %v\n", err)
+	return 1
+}
+
+func (m Main) serve(c *config.Config) error {
+	// While the loop waits in a system call for the disk its processor is lent
+	// out only after a while; one more keeps the readers going meanwhile.
+	runtime.GOMAXPROCS(max(runtime.GOMAXPROCS(0), runtime.NumCPU()+1))
+	log := newLogger(c, m.Stderr)
+	h, err := host.Open(hostOptions(c, log))
+	if err != nil {
+		return err
+	}
+	defer h.Close()
+	a, err := admin.Listen(c.ListenAdmin, h)
+	if err != nil {
+		return err
+	}
+	defer a.Close()
+	log.Info("listening", "client", h.ClientAddr(), "admin", a.Addr(), "data_dir", c.DataDir)
+	if m.Ready != nil {
+		m.Ready(h.ClientAddr(), a.Addr())
+	}
+	ended := make(chan struct{})
+	defer close(ended)
+	go func() {
+		for {
+			select {
+			case <-m.Signals:
+				h.Stop()
+			case <-ended:
+				return
+			}
+		}
+	}()
+	return h.Run(context.Background())
+}
+
+func newLogger(c *config.Config, w io.Writer) *slog.Logger {
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(c.LogLevel)); err != nil {
+		level = slog.LevelInfo
+	}
+	o := &slog.HandlerOptions{Level: level}
+	if c.LogFormat == "json" {
+		return slog.New(slog.NewJSONHandler(w, o))
+	}
+	return slog.New(slog.NewTextHandler(w, o))
+}
+
+// Version names the build: the module's version, or the revision it was built
+// from.
+func Version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "unknown"
+	}
+	if v := info.Main.Version; v != "" && v != "(devel)" {
+		return v
+	}
+	for _, s := range info.Settings {
+		if s.Key == "vcs.revision" {
+			return s.Value
+		}
+	}
+	return "devel"
+}
+
+func hostOptions(c *config.Config, log *slog.Logger) host.Options {
+	o := host.Options{DataDir: c.DataDir, ListenClient: c.ListenClient, Log: log}
+	o.Node = node.Config{
+		Version: Version(),
+		Settings: op.Settings{
+			DeliveryMaxAttempts:   c.DeliveryMaxAttempts,
+			RetryBackoffBaseMs:    c.RetryBackoffBaseMs,
+			RetryBackoffMaxMs:     c.RetryBackoffMaxMs,
+			PartitionDefaultCount: c.PartitionDefaultCount,
+			MaxTopics:             c.MaxTopics,
+		},
+		Session: session.Config{
+			NodeID:           c.NodeID,
+			TokenDigests:     c.TokenDigests,
+			MaxConnections:   c.MaxConnections,
+			PublishRateLimit: int(c.PublishRateLimit),
+			PollMaxWait:      clock.Duration(c.PollMaxWaitMs) * clock.Millisecond,
+			DeliveryLease:    clock.Duration(c.DeliveryLeaseMs) * clock.Millisecond,
+			CreditCount:      c.CreditInitialCount,
+			CreditBytes:      c.CreditInitialBytes,
+		},
+		Store: store.Options{
+			NodeID:                  c.NodeID,
+			SegmentMaxBytes:         c.SegmentMaxBytes,
+			MetadataSnapshotRecords: c.MetadataSnapshotRecords,
+			ReservePercent:          c.StorageReserve.Percent,
+			ReserveBytes:            c.StorageReserve.Bytes,
+		},
+	}
+	// crypto/rand.Read never fails: it ends the program instead.
+	rand.Read(o.Node.NewClusterID[:])
+	return o
+}

@@ -1,0 +1,54 @@
+package node
+
+import (
+	"github.com/mortarmq/mortarmq/node/format"
+	"github.com/mortarmq/mortarmq/node/op"
+	"github.com/mortarmq/mortarmq/node/replica"
+	"github.com/mortarmq/mortarmq/node/session"
+	"github.com/mortarmq/mortarmq/wire"
+)
+
+// noRef stands for an op that nobody waits for.
+var noRef session.Ref
+
+// broker is the node as session sees it.
+type broker struct{ n *Node }
+
+// Propose puts o into the log, or says why not. What depends on this node alone
+// is decided here and never in Apply (architecture.md).
+func (b broker) Propose(o *op.Op, ref session.Ref) wire.Code {
+	n := b.n
+	if !n.replica.Serving() {
+		return wire.CodeMetadataReadOnly
+	}
+	switch o.Kind {
+	case op.KindPublish, op.KindDeadLetter, op.KindRedrive:
+		if n.space.low {
+			return wire.CodeStorageHighWatermark
+		}
+		if n.replica.Pending() > replica.PendingBytesMax || n.store.JournalFull() {
+			return wire.CodeBackpressure
+		}
+	}
+	if !n.replica.Propose(o) {
+		return wire.CodeMetadataReadOnly
+	}
+	n.refs.push(ref)
+	return wire.CodeOK
+}
+
+// Refusing says why changes are refused at the moment, or CodeOK.
+func (b broker) Refusing() wire.Code {
+	if !b.n.replica.Serving() {
+		return wire.CodeMetadataReadOnly
+	}
+	return wire.CodeOK
+}
+
+// Record looks a record up near the tail, or starts to read it.
+func (b broker) Record(topic op.TopicID, part op.PartitionID, seq op.Sequence) (format.Record, session.Lookup) {
+	return b.n.record(topic, part, seq)
+}
+
+// LogTime gives log time now.
+func (b broker) LogTime() op.LogMillis { return b.n.replica.LogTime(b.n.now.Mono) }

@@ -1,0 +1,20 @@
+// Package host is the production driver of a node: the only place near it with
+// goroutines. It holds no policy.
+//
+// The life of a host: Open takes the data directory's lock and the ports, Run
+// loops - wait for something to have happened, gather it, Turn, carry the
+// effects out - until the node exits or the context ends, Close gives
+// everything back. What a turn asks for is carried out in this order: answers
+// and bytes first, because they wait for nothing, then disk requests; a small
+// journal write whose lane is idle is carried out on the loop itself, which
+// saves two hand-offs between threads while nothing else could be done anyway
+// (what arrives meanwhile is collected by the readers and makes the next batch).
+//
+// Invariants:
+//
+//  1. Only the loop calls Turn, and the loop blocks nowhere but in wait and in
+//     an inline journal write.
+//  2. Completions and events are never refused; clients beyond the byte budget
+//     are not read (net/tcp).
+//  3. After Close no goroutine of the host is left.
+package host

@@ -1,0 +1,182 @@
+package node
+
+import (
+	"github.com/mortarmq/mortarmq/node/format"
+	"github.com/mortarmq/mortarmq/node/op"
+	"github.com/mortarmq/mortarmq/node/replica"
+	"github.com/mortarmq/mortarmq/node/store"
+)
+
+// onStoreEvent takes one event of the store: recovery first, then flushes and
+// what goes on behind them.
+func (n *Node) onStoreEvent(ev *store.Event) {
+	switch ev.Kind {
+	case store.EventFresh:
+		n.logf(LevelInfo, "empty data directory: forming a new cluster of one node")
+		n.store.Form(store.Identity{ClusterID: n.config.NewClusterID, NodeID: n.config.Store.NodeID})
+	case store.EventMetadataSnapshot:
+		n.loaded(n.machine.LoadMetadata(ev.Data), "metadata snapshot")
+	case store.EventMetadataOp:
+		n.loadMetadataOp(ev)
+	case store.EventLogCheckpoint:
+		n.loaded(n.machine.LoadLogPiece(ev.Data), "log checkpoint")
+	case store.EventCursorCheckpoint:
+		n.loaded(n.machine.LoadCursorPiece(ev.Data), "ledger checkpoint")
+	case store.EventCheckpointLoaded:
+		n.loaded(n.machine.FinishLoad(), "checkpoint")
+		n.appliedHeader = op.Header{Number: ev.Number, Epoch: ev.Epoch, LogTime: ev.LogTime}
+		n.appliedHash = ev.Hash
+	case store.EventEntry:
+		n.apply(&ev.Entry)
+		n.replayed++
+	case store.EventRecovered:
+		n.onRecovered(ev)
+	case store.EventSuperblockDurable:
+		start := op.Op{Kind: op.KindEpochStart, Settings: n.config.Settings}
+		if n.replica.OnEpochsDurable(&start) {
+			n.refs.push(noRef)
+		}
+	case store.EventFlushed:
+		n.onFlushed(ev.Number)
+	default:
+		n.onStoreTrouble(ev)
+	}
+}
+
+// onStoreTrouble takes the events that are not part of the ordinary course.
+func (n *Node) onStoreTrouble(ev *store.Event) {
+	switch ev.Kind {
+	case store.EventReadReady:
+		n.sessions.OnRecords(n.now, ev.Topic, ev.Partition)
+	case store.EventCheckpointDone:
+		n.checkpoint.done()
+		n.logf(LevelDebug, "checkpoint at op %d", ev.Number)
+	case store.EventSnapshotWritten:
+		n.checkpoint.snapshot = false
+	case store.EventSpaceChanged:
+		n.space = spaceState{free: ev.Free, total: ev.Total, low: ev.Low}
+		if ev.Low {
+			n.logf(LevelWarn, "free space is below storage_reserve (%d of %d bytes free): publishes are refused until space is freed", ev.Free, ev.Total)
+		} else {
+			n.logf(LevelInfo, "free space is above storage_reserve (%d of %d bytes free)", ev.Free, ev.Total)
+		}
+	case store.EventJournalStalled:
+		n.stalled = true
+		n.logf(LevelError, "the disk is full: the journal waits for space, nothing is acknowledged until it has some")
+	case store.EventTornTail:
+		n.config.Marks.Mark("node.torn_tail")
+		n.logf(LevelWarn, "cut an unsynced end off the journal: %s offset %d (%s); nothing in it was acknowledged", ev.Path, ev.Offset, ev.What)
+	case store.EventDamage:
+		n.logf(LevelError, "damage: %s offset %d sequence %d: %s", ev.Path, ev.Offset, ev.Sequence, ev.What)
+		if ev.Fatal {
+			n.exit(true, "damage in "+ev.Path+": "+ev.What+"; nothing was changed; restore it from a copy, see mortarmq verify")
+		}
+	case store.EventJournalFailed:
+		n.exit(true, "the journal could not be made durable ("+ev.Err.String()+", "+ev.What+"): nothing since the last answer is acknowledged; check the disk, then start again")
+	case store.EventRefused:
+		n.exit(true, ev.What)
+	default:
+		n.logf(LevelDebug, "store: %s", ev.Kind.String())
+	}
+}
+
+// loaded ends the node when a checkpoint's content cannot be understood: its
+// checksum held, so another binary wrote it.
+func (n *Node) loaded(err error, what string) {
+	if err != nil && n.phase != phaseEnded {
+		n.exit(true, "the "+what+" cannot be loaded: "+err.Error())
+	}
+}
+
+func (n *Node) loadMetadataOp(ev *store.Event) {
+	rest, err := n.op.Decode(ev.Data)
+	if err == nil && len(rest) != 0 {
+		err = op.ErrEntry
+	}
+	if err != nil {
+		n.loaded(err, "metadata log")
+		return
+	}
+	n.machine.ApplyMetadata(&ev.Header, &n.op)
+}
+
+func (n *Node) onRecovered(ev *store.Event) {
+	n.phase = phaseStanding
+	n.logf(LevelInfo, "recovered: last op %d, %d entries replayed", ev.Number, n.replayed)
+	ok := n.replica.Start(n.now.Mono, replica.State{
+		Promised:  ev.Promised,
+		Installed: ev.Installed,
+		Last:      ev.Number,
+		LastHash:  ev.Hash,
+		LogTime:   ev.LogTime,
+	})
+	if !ok {
+		n.exit(true, "the leader epochs are used up: this directory can be read, but not served any more")
+	}
+}
+
+// onFlushed commits and applies what the journal holds now.
+func (n *Node) onFlushed(number op.Number) {
+	n.stalled = false
+	n.replica.OnFlushed(number)
+	for {
+		e, ok := n.replica.NextCommitted()
+		if !ok {
+			break
+		}
+		n.apply(&e)
+		if n.phase == phaseStanding && n.replica.Serving() {
+			n.phase = phaseServing
+			n.logf(LevelInfo, "serving: leader epoch %d", n.replica.Epoch())
+			n.sessions.OnEpoch(n.now, n.replica.Epoch(), true)
+		}
+	}
+}
+
+// apply applies every op of a committed entry: invariant 2.
+func (n *Node) apply(e *op.Entry) {
+	h := &e.Header
+	if h.Number != n.appliedHeader.Number+1 {
+		panic("node: invariant 2: entries are not applied in order")
+	}
+	own := n.phase >= phaseStanding && h.Epoch == n.replica.Epoch()
+	body := e.Body
+	for range h.Ops {
+		rest, err := n.op.Decode(body)
+		if err != nil {
+			panic("node: an entry whose checksum holds does not decode: " + err.Error())
+		}
+		encoded := body[:len(body)-len(rest)]
+		body = rest
+		n.machine.Apply(h, &n.op, &n.result)
+		n.keep(h, encoded)
+		if own {
+			n.sessions.OnApplied(n.now, h, &n.op, &n.result, n.refs.pop())
+		}
+	}
+	n.appliedHeader, n.appliedHash = *h, e.Hash()
+}
+
+// keep hands what the op changed to the store, behind the journal.
+func (n *Node) keep(h *op.Header, encoded []byte) {
+	if a := &n.result.Append; a.Present {
+		n.store.AppendRecord(a.Topic, a.Partition, &format.Record{
+			Kind:        format.RecordKind(a.Kind),
+			Sequence:    a.Sequence,
+			ProducerID:  a.ProducerID,
+			ProducerSeq: a.ProducerSeq,
+			Timestamp:   a.Timestamp,
+			LeaderEpoch: a.LeaderEpoch,
+			Key:         n.op.Key,
+			Envelope:    n.op.Envelope,
+			Value:       n.op.Value,
+		})
+	}
+	if n.op.Kind.Metadata() && n.result.Code == 0 {
+		n.store.AppendMetadata(*h, encoded)
+		if n.op.Kind == op.KindTopicDelete && n.result.TopicID != 0 {
+			n.store.DropTopic(n.result.TopicID)
+			n.store.DropTopic(n.result.TopicID + 1)
+		}
+	}
+}
