@@ -12,26 +12,43 @@
 //  1. Events of one connection come in order: Opened (or Closed alone, when a
 //     dial failed), then Bytes and Progress, then exactly one Closed. Nothing
 //     follows Closed; a ConnID is never used again.
+//
 //  2. Bytes arrive as sent: in order, none lost, doubled or invented before
 //     the stream's end, however they are cut.
+//
 //  3. The Data of an event is borrowed until the turn that it is handed to has
 //     ended. The Data of a request is borrowed until the submission returns;
 //     what could not be written at once was copied by then.
+//
 //  4. Requests for a connection that is closed, or never was, do nothing.
-//  5. Send after Close or Shutdown does nothing. Close flushes what was sent
-//     before, then half-closes, takes in and throws away what the peer still
-//     sends for at most DrainMillis, and closes. Abort closes at once.
-//  6. After PauseRead no further Bytes come (one that was under way may) until
-//     ResumeRead; the peer feels it as back-pressure.
+//
+//  5. Send after Close does nothing, and so does Send before Opened. Close
+//     flushes what was sent before (for at most FlushMillis, as a peer may never
+//     read it), then half-closes, takes in and throws away what the peer still
+//     sends for at most DrainMillis, and closes; the cause is CauseLocal, and no
+//     Bytes arrive from the Close on. Abort closes at once and the peer sees a
+//     reset. Both also end a dial that is under way.
+//
+//  6. After PauseRead no further Bytes come, but for at most ReadAheadBytes that
+//     were read already, until ResumeRead; the peer feels it as back-pressure.
+//     The end of the stream may wait for ResumeRead too.
+//
 //  7. When a Send could not be written at once, EventProgress tells how many
 //     bytes are still queued, then and each time the number falls, with 0 at
 //     the end.
+//
+//  8. A stream that the peer ended is closed as a whole: what it sent comes
+//     first, then Closed with CauseEOF, and what was still queued is dropped.
 //
 // It does not frame, encrypt or authenticate.
 package net
 
 // ConnID names a connection for the life of its process: never reused.
 type ConnID uint64
+
+// FirstAccepted begins the ConnIDs that a Network gives to accepted connections.
+// Those below it, 0 excepted, are for Dial's callers to choose.
+const FirstAccepted ConnID = 1 << 63
 
 // Plane says which listener a connection came from.
 type Plane uint8
@@ -43,8 +60,16 @@ const (
 	PlaneDialed
 )
 
-// DrainMillis bounds how long Close waits for the peer's end of stream.
-const DrainMillis = 1000
+// DrainMillis bounds how long Close waits for the peer's end of stream,
+// FlushMillis how long it goes on writing before that.
+const (
+	DrainMillis = 1000
+	FlushMillis = 30000
+)
+
+// ReadAheadBytes bounds what is read of one connection and not polled yet, give
+// or take one read.
+const ReadAheadBytes = 256 << 10
 
 // EventKind says what happened.
 type EventKind uint8
