@@ -94,6 +94,9 @@ func (r *Record) Append(b []byte) []byte {
 	if len(r.Key) > 0 && r.Flags&RecordFlagKey == 0 || r.Flags&^RecordFlagKey != 0 || r.Kind > RecordDeadLetter {
 		panic("format: a record with flags or a kind that contradict it")
 	}
+	if n, err := EnvelopeSize(r.Envelope); r.Kind == RecordDeadLetter && (err != nil || n != len(r.Envelope)) || r.Kind != RecordDeadLetter && len(r.Envelope) > 0 {
+		panic("format: a dead letter without its envelope, or an envelope without a dead letter")
+	}
 	be := binary.BigEndian
 	start := len(b)
 	b = be.AppendUint32(b, uint32(size-4))
