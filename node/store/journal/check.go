@@ -130,7 +130,7 @@ func (j *Journal) checkHeader(f found) {
 	k := &j.checker
 	file := &j.files[k.at]
 	if f == foundOpened {
-		file.size = k.cursor.size
+		file.size = k.cursor.Size
 		h, err := format.DecodeJournalHeader(k.cursor.block)
 		var newer *format.VersionError
 		switch {
@@ -231,7 +231,7 @@ func (j *Journal) checkFile(f found) {
 			k.cursor.hunt(format.JournalBlock)
 		} else {
 			k.cursor.seek(format.JournalBlock, k.tip, k.tipHash)
-			k.badPath, k.badAt, k.why, k.torn = file.path(), k.cursor.size, "the file ends", false
+			k.badPath, k.badAt, k.why, k.torn = file.path(), k.cursor.Size, "the file ends", false
 		}
 	case foundMark:
 		j.checkWrite(file)

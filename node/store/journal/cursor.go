@@ -35,21 +35,15 @@ const (
 	modeClosing
 )
 
-// cursor walks through one journal file in chunks of bounded size. Its window
-// grows to the largest frame that a checksum has confirmed, and no further.
+// cursor walks through one journal file. Its window grows to the largest frame
+// that a checksum has confirmed, and no further.
 type cursor struct {
-	j      *Journal
-	flight flight.Flight
-	handle disk.Handle
+	flight.Window
+	j *Journal
 
 	number uint64 // of the file
 	seed   uint32
-	size   int64
 	mode   mode
-
-	buf  []byte // window: buf[:n] is the file from base on
-	base int64
-	n    int
 
 	pos     int64
 	writeAt int64
@@ -68,14 +62,14 @@ type cursor struct {
 }
 
 func newCursor(j *Journal, slot uint32, handle disk.Handle) cursor {
-	return cursor{j: j, flight: flight.Flight{Owner: j.options.Owner, Slot: slot}, handle: handle}
+	return cursor{j: j, Window: flight.Window{Flight: flight.Flight{Owner: j.options.Owner, Slot: slot}, Queue: &j.queue, Handle: handle, Chunk: j.options.ReadChunkBytes}}
 }
 
 // open begins the file with that number; step gives foundOpened.
 func (c *cursor) open(number uint64) {
 	c.number, c.seed = number, format.JournalSeed(c.j.clusterID, number)
-	c.mode, c.base, c.n = modeOpening, 0, 0
-	c.flight.Submit(&c.j.queue, disk.Request{Kind: disk.KindOpen, Lane: disk.LaneRead, Flags: disk.FlagReadOnly, Handle: c.handle, Path: format.JournalName(number)})
+	c.mode = modeOpening
+	c.Open(format.JournalName(number))
 }
 
 // seek goes on at pos, the start of a write, behind the entry tip.
@@ -97,7 +91,7 @@ func (c *cursor) hunt(pos int64) {
 // close ends the file; step gives foundEnd once that is done.
 func (c *cursor) close() {
 	c.mode = modeClosing
-	c.flight.Submit(&c.j.queue, disk.Request{Kind: disk.KindClose, Lane: disk.LaneRead, Handle: c.handle})
+	c.Close()
 }
 
 // blocks rounds n up to a block boundary.
@@ -106,64 +100,30 @@ func blocks(n int64) int64 { return (n + format.JournalBlock - 1) &^ (format.Jou
 // landed takes in what a request brought. It is called once per landing, before
 // the next step.
 func (c *cursor) landed() {
-	switch c.mode {
-	case modeOpening:
-		c.size, c.mode = c.flight.N, modeHeader
-	case modeClosing:
+	c.Took()
+	if c.mode == modeOpening {
+		c.mode = modeHeader
+	}
+	if c.Closed() {
 		c.mode = modeClosed
-	default:
-		c.n += int(c.flight.N)
-		if c.flight.N == 0 && c.base+int64(c.n) < c.size {
-			c.size = c.base + int64(c.n) // the file is shorter than it was
-		}
 	}
-}
-
-// need gives n bytes from pos on, fewer at the end of the file. false means
-// that a read is under way.
-func (c *cursor) need(pos int64, n int) ([]byte, bool) {
-	if rest := c.size - pos; int64(n) > rest {
-		n = int(max(rest, 0))
-	}
-	if n == 0 {
-		return nil, true
-	}
-	if pos >= c.base && pos+int64(n) <= c.base+int64(c.n) {
-		at := int(pos - c.base)
-		return c.buf[at : at+n : at+n], true
-	}
-	from := pos &^ (format.JournalBlock - 1)
-	want := int(blocks(pos + int64(n) - from))
-	keep := 0
-	if from >= c.base && from < c.base+int64(c.n) {
-		keep = c.n - int(from-c.base)
-	}
-	buf := c.buf
-	if want > len(buf) {
-		buf = disk.AlignedBuffer(max(want, c.j.options.ReadChunkBytes))
-	}
-	copy(buf, c.buf[c.n-keep:c.n])
-	c.buf, c.base, c.n = buf, from, keep
-	to := min(int64(len(buf)), c.size-from)
-	c.flight.Submit(&c.j.queue, disk.Request{Kind: disk.KindRead, Lane: disk.LaneRead, Handle: c.handle, Offset: from + int64(keep), Buf: buf[keep:to]})
-	return nil, false
 }
 
 // step goes on until there is something to say.
 func (c *cursor) step() found {
 	for {
-		if c.flight.Busy() {
+		if c.Busy() {
 			return foundWait
 		}
-		if c.flight.Err != disk.OK {
-			c.errno = c.flight.Err
+		if c.Err != disk.OK {
+			c.errno = c.Err
 			return foundFailed
 		}
 		switch c.mode {
 		case modeClosed:
 			return foundEnd
 		case modeHeader:
-			if b, ok := c.need(0, format.JournalBlock); ok {
+			if b, ok := c.Need(0, format.JournalBlock); ok {
 				c.block, c.mode = b, modeWrite
 				c.pos = format.JournalBlock
 				return foundOpened
@@ -187,7 +147,7 @@ func (c *cursor) step() found {
 }
 
 func (c *cursor) stepWrite() found {
-	b, ok := c.need(c.pos, op.WritePrefix)
+	b, ok := c.Need(c.pos, op.WritePrefix)
 	switch {
 	case !ok:
 		return foundWait
@@ -218,7 +178,7 @@ func (c *cursor) stepWrite() found {
 }
 
 func (c *cursor) stepFrame() found {
-	b, ok := c.need(c.pos, format.FrameOverhead)
+	b, ok := c.Need(c.pos, format.FrameOverhead)
 	if !ok {
 		return foundWait
 	}
@@ -237,7 +197,7 @@ func (c *cursor) stepFrame() found {
 		c.why = "an entry does not join the one before it"
 		return foundBad
 	}
-	if b, ok = c.need(c.pos, size); !ok {
+	if b, ok = c.Need(c.pos, size); !ok {
 		return foundWait
 	}
 	if len(b) < size || !h.CheckBody(b[format.FrameOverhead:]) {
@@ -257,7 +217,7 @@ func (c *cursor) stepFrame() found {
 func (c *cursor) writeEnd() int64 { return blocks(c.writeAt + int64(c.write.Bytes)) }
 
 func (c *cursor) stepHunt() found {
-	b, ok := c.need(c.pos, op.WritePrefix)
+	b, ok := c.Need(c.pos, op.WritePrefix)
 	switch {
 	case !ok:
 		return foundWait

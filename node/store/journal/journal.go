@@ -176,7 +176,7 @@ func (j *Journal) Complete(now clock.Instant, c *disk.Completion) {
 			j.checkListed()
 		}
 	case slotCheck:
-		if j.checker.cursor.flight.Land(c) {
+		if j.checker.cursor.Land(c) {
 			j.cursorLanded()
 		}
 	case slotRewrite:
@@ -184,7 +184,7 @@ func (j *Journal) Complete(now clock.Instant, c *disk.Completion) {
 			j.rewriteLanded(now)
 		}
 	case slotRead:
-		if j.reader.cursor.flight.Land(c) {
+		if j.reader.cursor.Land(c) {
 			j.readLanded()
 		}
 	case slotRetire:

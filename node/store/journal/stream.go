@@ -24,9 +24,7 @@ type reader struct {
 func (j *Journal) beginReading(number op.Number) {
 	r := &j.reader
 	r.next, r.end, r.busy = number, j.flushed, true
-	r.cursor.mode = modeClosed
-	r.cursor.flight.Abandon()
-	r.cursor.flight.Err = disk.OK
+	r.cursor.Forget()
 }
 
 // readNext steps to the next entry that counts: foundEntry, foundWait, foundEnd
@@ -138,7 +136,7 @@ func (j *Journal) readOn() {
 			return
 		default:
 			r.busy = false
-			if c.mode != modeClosed && c.mode != modeClosing {
+			if c.Forget(); c.mode != modeClosed && c.mode != modeClosing {
 				c.close()
 			}
 			j.emit(Event{Kind: EventRead, Number: r.first, Err: disk.ErrIO, What: c.why})
