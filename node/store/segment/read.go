@@ -105,10 +105,12 @@ func (s *Set) startReaders() {
 			s.readDone(want.p, want.seq)
 			continue
 		}
-		r := &reader{}
+		var r *reader
 		if n := len(s.idleReaders); n > 0 {
 			r = s.idleReaders[n-1]
 			s.idleReaders = s.idleReaders[:n-1]
+		} else {
+			r = new(reader)
 		}
 		entries := r.run.entries[:0]
 		probe := r.probe

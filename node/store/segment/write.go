@@ -81,10 +81,12 @@ func (s *Set) startWriters() {
 		if p.dropped || p.broken {
 			continue
 		}
-		w := &writer{}
+		var w *writer
 		if n := len(s.idleWriters); n > 0 {
 			w = s.idleWriters[n-1]
 			s.idleWriters = s.idleWriters[:n-1]
+		} else {
+			w = new(writer)
 		}
 		w.p, w.step = p, writeBegin
 		p.writer = w

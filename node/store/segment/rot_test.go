@@ -1,0 +1,96 @@
+package segment
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/mortarmq/mortarmq/clock"
+	"github.com/mortarmq/mortarmq/node/format"
+	"github.com/mortarmq/mortarmq/node/op"
+	"github.com/mortarmq/mortarmq/sim/simdisk"
+	"pgregory.net/rapid"
+)
+
+// Goal: whatever rots or vanishes of one partition's files, a read gives the
+// right record or says that it is damaged, and ends; the other partition does
+// not notice; damage of indexes alone is no damage.
+func TestRotAnywhere(t *testing.T) {
+	world, at := filled(t, smallOptions())
+	pristine := world.d
+	rapid.Check(t, func(t *rapid.T) {
+		w := *world
+		w.t, w.d = t, pristine.Clone()
+		var files []string
+		onlyIndex := rapid.Bool().Draw(t, "only indexes")
+		for _, path := range w.d.Files() {
+			if strings.HasPrefix(path, "topics/1/0/") && (!onlyIndex || strings.HasSuffix(path, format.IndexSuffix)) {
+				files = append(files, path)
+			}
+		}
+		for range rapid.IntRange(1, 3).Draw(t, "faults") {
+			path := rapid.SampledFrom(files).Draw(t, "path")
+			size := w.d.Size(path)
+			if size <= 0 {
+				continue
+			}
+			switch rapid.IntRange(0, 3).Draw(t, "fault") {
+			case 0:
+				w.d.Lose(path)
+			case 1:
+				b := make([]byte, rapid.IntRange(1, 600).Draw(t, "length"))
+				for i := range b {
+					b[i] = 0xFF
+				}
+				off := rapid.Int64Range(0, size-1).Draw(t, "offset")
+				w.d.Rot(path, off, b[:min(int64(len(b)), size-off)])
+			default:
+				w.d.Rot(path, rapid.Int64Range(0, size-1).Draw(t, "offset"), []byte{byte(rapid.IntRange(1, 255).Draw(t, "mask"))})
+			}
+		}
+		w.boot()
+		w.recover(at)
+		reads := rapid.SliceOfN(rapid.IntRange(1, 300), 1, 60).Draw(t, "reads")
+		for _, n := range reads {
+			seq := op.Sequence(n)
+			want := record(1, 0, seq, 700)
+			got, st := w.read(1, 0, seq)
+			if st != Damaged && (st != Hit || !same(&got, &want)) || onlyIndex && st != Hit {
+				t.Fatalf("sequence %d: status %d", n, st)
+			}
+			other := record(1, 1, seq, 700)
+			if got, st := w.read(1, 1, seq); st != Hit || !same(&got, &other) {
+				t.Fatalf("the other partition: sequence %d, status %d", n, st)
+			}
+		}
+		for _, ev := range w.events {
+			if ev.Kind == EventFailed || ev.Kind == EventDamage && (onlyIndex || ev.Partition != 0) {
+				t.Fatalf("%+v", ev)
+			}
+		}
+		if onlyIndex {
+			w.until(EventScrubbed, nil)
+			w.crash(simdisk.PowerLoss, at)
+			if d := w.s.Damage(1, 0); d != nil {
+				t.Fatalf("%+v", d)
+			}
+		}
+	})
+}
+
+// Goal: a read that fails once is tried again.
+func TestReadErrorOnce(t *testing.T) {
+	w, at := filled(t, smallOptions())
+	w.recover(at)
+	path, off, _ := offsetOf(w, 1, 30)
+	w.d.FailReads(path, off, 1)
+	if _, st := w.s.Read(1, 0, 30); st != Pending {
+		t.Fatal(st)
+	}
+	for range 3 { // the index, the open, the first attempt
+		w.pass(w.now.Add(clock.Second))
+	}
+	w.d.MendReads(path)
+	if _, st := w.read(1, 0, 30); st != Hit || w.damages() != nil {
+		t.Fatalf("status %d, %+v", st, w.damages())
+	}
+}
