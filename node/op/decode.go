@@ -122,7 +122,7 @@ func (o *Op) decodeSettings(b []byte) ([]byte, error) {
 }
 
 func (o *Op) decodeNamed(b []byte) ([]byte, error) {
-	if len(b) < 32 {
+	if len(b) < namedFixed {
 		return nil, errOp
 	}
 	be := binary.BigEndian
@@ -141,7 +141,8 @@ func (o *Op) decodeNamed(b []byte) ([]byte, error) {
 		o.Member = MemberID(be.Uint64(b[16:]))
 	}
 	o.Sequence = Sequence(be.Uint64(b[24:]))
-	b = b[32:]
+	o.Mutation = be.Uint64(b[32:])
+	b = b[namedFixed:]
 	if nameLen > len(b) {
 		return nil, errOp
 	}

@@ -140,6 +140,7 @@ type Op struct {
 	DelayMillis uint32
 	Member      MemberID
 	Sequence    Sequence
+	Mutation    uint64 // metadata kinds: the mutation id that it follows, 0: any
 	Delivery    DeliveryID
 	Ownership   OwnershipEpoch
 	ProducerID  uint64
@@ -160,6 +161,7 @@ const (
 	settleFixed   = 40
 	recordFixed   = 72
 	settingsFixed = 26
+	namedFixed    = 40
 )
 
 // Size gives the encoded size of o in bytes.
@@ -176,7 +178,7 @@ func (o *Op) Size() int {
 	case KindEpochStart:
 		return settingsFixed
 	default:
-		return 32 + len(o.Name)
+		return namedFixed + len(o.Name)
 	}
 }
 
@@ -260,5 +262,6 @@ func (o *Op) appendNamed(b []byte) []byte {
 	// changes, ProducerID for forgetting one, and Sequence for positions.
 	b = be.AppendUint64(b, uint64(o.Member)|o.ProducerID)
 	b = be.AppendUint64(b, uint64(o.Sequence))
+	b = be.AppendUint64(b, o.Mutation)
 	return append(b, o.Name...)
 }

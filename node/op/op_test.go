@@ -41,6 +41,7 @@ func drawOp(t *rapid.T) Op {
 		o.Topic, o.Partition, o.Group = id()
 		o.Cause, o.StartPolicy, o.Partitions = rapid.Byte().Draw(t, "cause"), rapid.Byte().Draw(t, "pol"), rapid.Uint16().Draw(t, "n")
 		o.Sequence = Sequence(u64.Draw(t, "s"))
+		o.Mutation = u64.Draw(t, "mutation")
 		if k == KindForgetProducer {
 			o.ProducerID = u64.Draw(t, "pid")
 		} else {
