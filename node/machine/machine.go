@@ -106,8 +106,12 @@ func (m *Machine) dispatch(o *op.Op, res *Result) {
 	}
 }
 
-// mutate applies a metadata op.
+// mutate applies a metadata op, if it follows the mutation that it was made for.
 func (m *Machine) mutate(o *op.Op, res *Result) {
+	if o.Mutation != 0 && o.Mutation != m.mutation {
+		res.refuse(wire.CodeMutationFenced, "another change came first: send it again")
+		return
+	}
 	switch o.Kind {
 	case op.KindEpochStart:
 		m.epochStart(o, res)

@@ -10,8 +10,8 @@ import (
 //
 //	Publish       Sequence LeaderEpoch CommitSeq Deduplicated Append
 //	TopicCreate   TopicID Partitions Created (0 created, 1 it existed)
-//	TopicDelete   Created (2 deleted, 3 not found), Removed; TopicID stays 0, as
-//	              in DECLARE's result
+//	TopicDelete   Created (2 deleted, 3 not found); TopicID of what was deleted:
+//	              it, its twin and the groups of both are gone
 //	Join, Leave   Group Member MembershipEpoch AssignmentEpoch GroupChanged
 //	Revoked       Group Member MembershipEpoch AssignmentEpoch GroupChanged
 //	Assign        Group MembershipEpoch AssignmentEpoch GroupChanged
@@ -35,9 +35,6 @@ type Result struct {
 	TopicID    op.TopicID
 	Partitions uint16
 	Created    uint8
-	// Removed is the source id of a topic that was deleted: it, its twin (the id
-	// behind it) and all groups of both are gone.
-	Removed op.TopicID
 
 	Group           op.GroupID
 	Member          op.MemberID

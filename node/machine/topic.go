@@ -145,5 +145,5 @@ func (m *Machine) topicDelete(o *op.Op, res *Result) {
 	m.topics[pair] = nil
 	m.topicsLive--
 	m.mutation++
-	res.Removed, res.Created = id, CreatedDeleted
+	res.TopicID, res.Created = id, CreatedDeleted
 }
