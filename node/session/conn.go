@@ -200,6 +200,9 @@ func (s *Sessions) silent(c *conn) bool {
 func (s *Sessions) progress(i uint32, c *conn, queued int) {
 	if queued < c.queued || c.queued == 0 {
 		c.lastMove = s.now
+		if c.state == connClosing { // what was sent is still being taken
+			c.closeAt = s.now.Add(closeTimeout)
+		}
 	}
 	c.queued = queued
 	if queued > 0 {
@@ -207,7 +210,7 @@ func (s *Sessions) progress(i uint32, c *conn, queued int) {
 	}
 	switch {
 	case queued > queuedBytesMax:
-		c.hold |= holdOutput
+		s.holdBack(i, c, holdOutput)
 	case queued <= queuedBytesMax/2 && c.hold&holdOutput != 0:
 		s.unhold(i, c, holdOutput)
 		s.wakePull(i, c)

@@ -13,12 +13,12 @@ const authFailedText = "the token is not one that this broker knows: check the t
 // connect carries out CONNECT.
 func (s *Sessions) connect(i uint32, c *conn, f wire.Frame) {
 	if c.state != connGreeted {
-		n, _ := s.push(c, f)
+		n, _ := s.push(i, c, f)
 		s.behindPulls(i, c, n)
 		s.refuse(i, c, n, wire.CodeMalformedPayload, "this connection has sent its CONNECT already")
 		return
 	}
-	n, r := s.push(c, f)
+	n, r := s.push(i, c, f)
 	var m wire.Connect
 	if err := m.Decode(f.Payload); err != nil {
 		s.refuseBad(i, c, n, err)

@@ -276,7 +276,7 @@ func (s *Sessions) appended(o *op.Op, res *machine.Result) {
 			continue
 		}
 		p := &c.pulls.q[0]
-		p.ready += uint64(len(o.Key) + len(o.Value))
+		p.ready += max(1, uint64(len(o.Key)+len(o.Value)))
 		if p.ready >= uint64(p.minBytes) {
 			s.enqueueWake(u.conn, c)
 		}

@@ -72,6 +72,12 @@ func (s *Sessions) resumeAll() {
 	}
 }
 
+// holdBack keeps the frames behind the one at hand for later.
+func (s *Sessions) holdBack(i uint32, c *conn, reason uint8) {
+	c.hold |= reason
+	s.touch(i, c)
+}
+
 // unhold ends one reason to hold frames back.
 func (s *Sessions) unhold(i uint32, c *conn, reason uint8) {
 	c.hold &^= reason
@@ -90,7 +96,7 @@ func (s *Sessions) handle(i uint32, c *conn, f wire.Frame) {
 		s.connect(i, c, f)
 		return
 	case wire.OpPing:
-		n, r := s.push(c, f)
+		n, r := s.push(i, c, f)
 		var ping wire.Ping
 		if err := ping.Decode(f.Payload); err != nil {
 			s.refuseBad(i, c, n, err)
@@ -107,7 +113,7 @@ func (s *Sessions) handle(i uint32, c *conn, f wire.Frame) {
 		s.fail(i, c, wire.CodeNotAuthenticated, f.Op, "send CONNECT first")
 		return
 	}
-	n, _ := s.push(c, f)
+	n, _ := s.push(i, c, f)
 	if f.Op != wire.OpPull {
 		s.behindPulls(i, c, n)
 	}
@@ -141,12 +147,12 @@ func (s *Sessions) handle(i uint32, c *conn, f wire.Frame) {
 
 // push gives the frame's request a place in the ring. Reading stops where the
 // limits of unanswered requests are reached.
-func (s *Sessions) push(c *conn, f wire.Frame) (uint64, *request) {
+func (s *Sessions) push(i uint32, c *conn, f wire.Frame) (uint64, *request) {
 	n, r := c.ring.push()
 	*r = request{op: f.Op, size: uint32(f.Size())}
 	c.size += f.Size()
 	if c.ring.len() >= wire.MaxUnansweredRequests || c.size >= wire.MaxUnansweredBytes {
-		c.hold |= holdLimit
+		s.holdBack(i, c, holdLimit)
 	}
 	return n, r
 }

@@ -135,6 +135,11 @@ func (s *Sessions) credit(i uint32, c *conn, n uint64, payload []byte) {
 		s.refuse(i, c, n, wire.CodeMessageExceedsCredit, "the message that is next due is larger than the window: raise credit_bytes")
 		return
 	}
+	if window.bytes > u.window.bytes {
+		for _, l := range u.lanes {
+			s.groups.lanes.at(l).oversized = 0
+		}
+	}
 	u.window, u.taken = window, taken
 	u.creditEpoch++
 	b := u.balance()

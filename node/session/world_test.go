@@ -42,6 +42,8 @@ type world struct {
 	outs   []op.Op // proposed
 	reqs   []net.Request
 	strict func(*world)
+	linger bool // Close takes until Abort
+	ended  []net.ConnID
 }
 
 type queued struct {
@@ -200,6 +202,13 @@ func (w *world) endTurn() {
 		if w.strict != nil {
 			w.strict(w)
 		}
+		if len(w.ended) > 0 {
+			for _, id := range w.ended {
+				w.event(net.Event{Kind: net.EventClosed, Conn: id})
+			}
+			w.ended = w.ended[:0]
+			continue
+		}
 		if w.manual || len(w.queue) == 0 {
 			return
 		}
@@ -236,6 +245,9 @@ func (w *world) deliver() {
 		case net.RequestClose, net.RequestAbort:
 			p.closed = true
 			p.aborted = p.aborted || r.Kind == net.RequestAbort
+			if !w.linger || p.aborted {
+				w.ended = append(w.ended, r.Conn)
+			}
 		case net.RequestPauseRead:
 			p.paused = true
 		case net.RequestResumeRead:
