@@ -50,7 +50,7 @@ func (l *log) refused(code wire.Code, o op.Op) {
 	l.t.Helper()
 	var res Result
 	l.h.Number++
-	l.m.number = l.h.Number
+	l.m.number, l.m.epoch, l.m.logTime = l.h.Number, l.h.Epoch, l.h.LogTime
 	before := l.m.Digest()
 	l.m.Apply(&l.h, &o, &res)
 	if res.Code != code || res.Message == "" || res.Append.Present {

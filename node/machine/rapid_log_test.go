@@ -72,8 +72,26 @@ func (w *world) Publish(*rapid.T) {
 }
 
 func (w *world) publish(o op.Op) {
+	verdict := w.v.Dedup(o.Topic, o.Partition, o.ProducerID, max(o.ProducerSeq, 1))
 	res := w.apply(o)
 	code, dup := w.md.publish(&o)
+	if o.ProducerID > 0 && o.ProducerSeq > 0 {
+		ok := true
+		switch code {
+		case wire.CodeSeqGap:
+			ok = verdict.Verdict == VerdictGap
+		case wire.CodeSeqExpired:
+			ok = verdict.Verdict == VerdictExpired || verdict.Verdict == VerdictUnknown
+		case wire.CodeOK:
+			ok = verdict == DedupView{}
+			if dup != nil {
+				ok = verdict == DedupView{VerdictDuplicate, dup.seq, dup.epoch}
+			}
+		}
+		if !ok {
+			w.Fatalf("%+v: %+v, and then %v", o, verdict, code)
+		}
+	}
 	if !w.want(o, res, code) {
 		return
 	}
