@@ -13,7 +13,27 @@ import (
 // how many of them were reported as flushed.
 type model struct {
 	entries []seen
+	epochs  []op.Epoch
 	flushed op.Number
+	app     *app
+}
+
+// start begins a life, with an application that knows nothing yet.
+func (m *model) start(w *world) {
+	m.app = &app{w: w}
+	w.onEvent = nil
+	seen := m.app
+	w.onEvent = func(ev *Event) {
+		if ev.Kind != EventFlushed {
+			return
+		}
+		for seen.applied < ev.Number {
+			e := &m.entries[seen.applied]
+			seen.apply(e.number, m.epochs[seen.applied], op.LogMillis(e.number-1)*10, e.hash, e.body)
+		}
+	}
+	w.after = seen.see
+	w.start()
 }
 
 // note takes in the entries of a builder.
@@ -21,6 +41,7 @@ func (m *model) note(b *op.Builder) {
 	for i := range b.Entries() {
 		e := b.Entry(i)
 		m.entries = append(m.entries, seen{e.Header.Number, e.Hash(), bytes.Clone(e.Body)})
+		m.epochs = append(m.epochs, e.Header.Epoch)
 	}
 }
 
@@ -44,7 +65,10 @@ func (m *model) check(t *rapid.T, w *world) {
 			t.Fatalf("entry %d is not the one that was appended", e.number)
 		}
 	}
-	m.entries, m.flushed = m.entries[:last], last
+	m.entries, m.epochs, m.flushed = m.entries[:last], m.epochs[:last], last
+	if rapid.IntRange(0, 3).Draw(t, "read") == 0 {
+		m.app.readAll(m.entries)
+	}
 }
 
 // Goal: whatever was reported flushed is recovered with the same hashes, and
@@ -56,7 +80,7 @@ func TestCrashes(t *testing.T) {
 		m := &model{}
 		epoch := op.Epoch(0)
 		for life := range rapid.IntRange(2, 6).Draw(t, "lives") {
-			w.start()
+			m.start(w)
 			// Recovery may be cut off, twice.
 			for range rapid.IntRange(0, 2).Draw(t, "cuts") {
 				for range rapid.IntRange(0, 60).Draw(t, "steps") {
@@ -68,7 +92,7 @@ func TestCrashes(t *testing.T) {
 					break
 				}
 				w.crash(simdisk.CrashKind(rapid.IntRange(0, 1).Draw(t, "kind")))
-				w.start()
+				m.start(w)
 			}
 			w.recover()
 			m.check(t, w)
@@ -102,22 +126,25 @@ func (m *model) append(t *rapid.T, w *world, epoch op.Epoch) {
 	b := w.build(epoch, values...)
 	w.s.Append(b)
 	m.note(b)
+	m.app.work(rapid.IntRange(0, 7).Draw(t, "begin") == 0, rapid.IntRange(0, 20).Draw(t, "split"))
 	w.turn()
 	for range rapid.IntRange(0, 30).Draw(t, "steps") {
 		if !w.step() {
 			break
 		}
+		m.app.work(false, 3)
+		w.turn()
 	}
 	m.flushed = max(m.flushed, w.flushed)
 }
 
 // truncate drops some entries, as an INSTALL does.
 func (m *model) truncate(t *rapid.T, w *world) {
-	low := max(1, w.loaded.Number)
+	low := max(1, w.loaded.Number, m.app.applied)
 	to := op.Number(rapid.IntRange(int(low), int(m.flushed)).Draw(t, "to"))
 	w.until("room to truncate", w.s.CanAppend)
 	w.s.Truncate(to, m.entries[to-1].hash)
 	w.turn()
 	w.until("Truncated", func() bool { return w.events[EventTruncated] > 0 })
-	m.entries, m.flushed, w.flushed = m.entries[:to], to, to
+	m.entries, m.epochs, m.flushed, w.flushed = m.entries[:to], m.epochs[:to], to, to
 }

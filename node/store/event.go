@@ -63,6 +63,15 @@ const (
 	// EventJournalStalled: a write waits because the disk is full. It is repeated
 	// by itself; Flushed says that it got through.
 	EventJournalStalled
+	// EventCheckpointStalled and EventSegmentStalled: Err, Path; the disk is full,
+	// the checkpoint waits for it, the journal does not. EventSegmentResumed ends
+	// the latter.
+	EventCheckpointStalled
+	EventSegmentStalled
+	EventSegmentResumed
+	// EventRepaired: recovery cut Path back to Offset, removed it (Offset 0), or
+	// an index at Path was rebuilt.
+	EventRepaired
 	// EventSpaceChanged: Free, Total in bytes; Low: below the reserve.
 	EventSpaceChanged
 	// EventRefused: What says why this directory is not opened; Path and Version
@@ -70,7 +79,7 @@ const (
 	EventRefused
 )
 
-var eventNames = [...]string{"none", "fresh", "metadata_snapshot", "metadata_op", "log_checkpoint", "cursor_checkpoint", "checkpoint_loaded", "entry", "recovered", "flushed", "truncated", "superblock_durable", "snapshot_written", "checkpoint_done", "read_ready", "journal_read", "damage", "torn_tail", "journal_failed", "journal_stalled", "space_changed", "refused"}
+var eventNames = [...]string{"none", "fresh", "metadata_snapshot", "metadata_op", "log_checkpoint", "cursor_checkpoint", "checkpoint_loaded", "entry", "recovered", "flushed", "truncated", "superblock_durable", "snapshot_written", "checkpoint_done", "read_ready", "journal_read", "damage", "torn_tail", "journal_failed", "journal_stalled", "checkpoint_stalled", "segment_stalled", "segment_resumed", "repaired", "space_changed", "refused"}
 
 func (k EventKind) String() string {
 	if int(k) < len(eventNames) {

@@ -38,6 +38,7 @@ func (s *Store) Form(id Identity) {
 		panic("store: Form with an identity that is not this node's")
 	}
 	s.state, s.identity = stateForming, id
+	s.newSegments()
 	f := &s.former
 	f.stage = formDirs
 	for _, dir := range dataDirs {

@@ -28,6 +28,14 @@ type Options struct {
 	CheckpointEvery clock.Duration
 	// SegmentMaxBytes is the size of a segment. Default 64 MiB.
 	SegmentMaxBytes int64
+	// TailBytesMax and ReadCacheBytes bound the memory of segments: what was
+	// written and is kept for tailing consumers, and what was read. Defaults
+	// 64 MiB each.
+	TailBytesMax   int64
+	ReadCacheBytes int64
+	// ScrubBytesPerSecond bounds the verification of sealed segments. Default
+	// 4 MiB; none when it is negative.
+	ScrubBytesPerSecond int64
 	// MetadataSnapshotRecords and MetadataSnapshotBytes are how much metadata log
 	// makes a snapshot due. Defaults 8192 and 64 MiB.
 	MetadataSnapshotRecords int

@@ -114,6 +114,8 @@ func (s *Store) recoverChoose(b []byte) {
 	s.super.want, s.super.durable = sb, sb
 	s.super.first = uint8(1 - take) // a repair begins with the other slot
 	s.identity = Identity{ClusterID: sb.ClusterID, NodeID: sb.NodeID}
+	s.newSegments()
+	s.cleaner.old = sb.CheckpointOp
 	r.stage = recoverCheck
 	s.journal.Check(journal.Known{
 		ClusterID: sb.ClusterID, First: sb.JournalFirst, Current: sb.JournalCurrent,
@@ -187,5 +189,6 @@ func (s *Store) recoverStreamed() {
 		Number: r.number, Epoch: r.epoch, Hash: r.hash, LogTime: r.logTime,
 	})
 	r.buf = nil
+	s.loader = loader{}
 	s.begin()
 }

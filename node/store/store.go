@@ -8,6 +8,7 @@ import (
 	"github.com/mortarmq/mortarmq/node/op"
 	"github.com/mortarmq/mortarmq/node/store/flight"
 	"github.com/mortarmq/mortarmq/node/store/journal"
+	"github.com/mortarmq/mortarmq/node/store/segment"
 )
 
 // state is what a store is at as a whole.
@@ -35,12 +36,24 @@ const (
 	slotForm
 	slotProbe
 	slotRecover
+	slotLoad
+	slotLoadWindow
+	slotCut
+	slotMetadata
+	slotSnapshot
+	slotCheckpoint
+	slotClean
+	slotSpace
 )
 
 // The store's own handles.
 const (
 	handleSuperblock disk.Handle = ownerStore<<24 + iota
 	handleProbe
+	handleLoad
+	handleMetadata
+	handleSnapshot
+	handleCheckpoint // and the one after it
 )
 
 // Store is a node's files. One turn at a time uses it.
@@ -59,6 +72,15 @@ type Store struct {
 	former    former
 	prober    prober
 	recoverer recoverer
+	loader    loader
+	cutter    cutter
+
+	segments     *segment.Set // known once the cluster is
+	metadata     metadata
+	snapshotter  snapshotter
+	checkpointer checkpointer
+	cleaner      cleaner
+	space        space
 }
 
 // New gives a store that has not started. It panics on options that Validate
@@ -79,6 +101,16 @@ func New(o Options) *Store {
 	s.former.flight = flight.Flight{Owner: ownerStore, Slot: slotForm}
 	s.prober.flight = flight.Flight{Owner: ownerStore, Slot: slotProbe}
 	s.recoverer.flight = flight.Flight{Owner: ownerStore, Slot: slotRecover}
+	s.loader.flight = flight.Flight{Owner: ownerStore, Slot: slotLoad}
+	s.loader.window = flight.Window{Flight: flight.Flight{Owner: ownerStore, Slot: slotLoadWindow}, Queue: &s.queue, Handle: handleLoad, Chunk: o.ReadChunkBytes}
+	s.cutter.flight = flight.Flight{Owner: ownerStore, Slot: slotCut}
+	s.metadata.flight = flight.Flight{Owner: ownerStore, Slot: slotMetadata}
+	s.metadata.rotate = -1
+	s.snapshotter.flight = flight.Flight{Owner: ownerStore, Slot: slotSnapshot}
+	s.checkpointer.flight = flight.Flight{Owner: ownerStore, Slot: slotCheckpoint}
+	s.checkpointer.since = clock.Never
+	s.cleaner.flight = flight.Flight{Owner: ownerStore, Slot: slotClean}
+	s.space.flight = flight.Flight{Owner: ownerStore, Slot: slotSpace}
 	return s
 }
 
@@ -99,6 +131,11 @@ func (s *Store) Complete(now clock.Instant, c *disk.Completion) {
 	case ownerJournal:
 		s.journal.Complete(now, c)
 		s.pumpJournal()
+	case ownerSegments:
+		if s.segments != nil {
+			s.segments.Complete(c)
+			s.pumpSegments()
+		}
 	case ownerStore:
 		s.completeOwn(now, c)
 	}
@@ -123,13 +160,58 @@ func (s *Store) completeOwn(now clock.Instant, c *disk.Completion) {
 		if s.recoverer.flight.Land(c) {
 			s.recoverLanded()
 		}
+	case slotLoad:
+		if s.loader.flight.Land(c) {
+			s.loadLanded()
+		}
+	case slotLoadWindow:
+		if s.loader.window.Land(c) {
+			s.loader.window.Took() // Next goes on
+		}
+	case slotCut:
+		if s.cutter.flight.Land(c) {
+			s.cutLanded()
+		}
+	default:
+		s.completeRunning(now, c)
+	}
+}
+
+// completeRunning takes the outcome of a request of what a running store does.
+func (s *Store) completeRunning(now clock.Instant, c *disk.Completion) {
+	switch c.Tag.Slot {
+	case slotMetadata:
+		if s.metadata.flight.Land(c) {
+			s.metadataLanded(now)
+		}
+	case slotSnapshot:
+		if s.snapshotter.flight.Land(c) {
+			s.snapshotLanded(now)
+		}
+	case slotCheckpoint:
+		s.checkpointOpened(c)
+		if s.checkpointer.flight.Land(c) {
+			s.checkpointLanded(now)
+		}
+	case slotClean:
+		if s.cleaner.flight.Land(c) {
+			s.cleanLanded()
+		}
+	case slotSpace:
+		if s.space.flight.Land(c) {
+			s.spaceLanded(now)
+		}
 	}
 }
 
 // Take appends the requests queued since the last call to out: at the end of
 // the turn, after the last call of Next.
 func (s *Store) Take(out []disk.Request) []disk.Request {
-	return s.queue.Take(s.journal.Take(out))
+	out = s.queue.Take(s.journal.Take(out))
+	if s.segments != nil {
+		out = s.segments.Take(out)
+	}
+	return out
 }
 
 // Next overwrites ev with the next event and says whether there was one. What
@@ -144,29 +226,35 @@ func (s *Store) Next(ev *Event) bool {
 			}
 			return true
 		}
-		if s.state != stateRecovering || s.recoverer.stage != recoverStream || !s.nextEntry(ev) {
-			return false
-		}
-		if ev.Kind != EventNone {
+		if s.state == stateRecovering && s.pull(ev) {
 			return true
+		}
+		if len(s.events) == 0 {
+			return false
 		}
 	}
 }
 
-// nextEntry asks the journal for the next entry above the checkpoint. EventNone
-// stands for something that went into the queue.
-func (s *Store) nextEntry(ev *Event) bool {
-	var je journal.Event
-	if !s.journal.Next(&je) {
-		return false
+// pull asks the stages of recovery that lend their bytes for the next event.
+func (s *Store) pull(ev *Event) bool {
+	switch s.recoverer.stage {
+	case recoverLoad:
+		return s.loadNext(ev)
+	case recoverStream:
+		if s.segments.DirtyBytes() > replayDirtyMax {
+			return false // until the disk has taken some
+		}
+		var je journal.Event
+		if !s.journal.Next(&je) {
+			return false
+		}
+		if je.Kind == journal.EventEntry {
+			*ev = Event{Kind: EventEntry, Entry: je.Entry}
+			return true
+		}
+		s.journalEvent(&je)
 	}
-	if je.Kind == journal.EventEntry {
-		*ev = Event{Kind: EventEntry, Entry: je.Entry}
-		return true
-	}
-	s.journalEvent(&je)
-	ev.Kind = EventNone
-	return true
+	return false
 }
 
 // pumpJournal takes over the journal's events, but for the entries that
@@ -264,8 +352,27 @@ func (s *Store) NextDeadline() clock.Instant {
 		return clock.Never
 	}
 	at := s.journal.NextDeadline()
+	if s.segments != nil {
+		at = min(at, s.segments.NextDeadline())
+	}
 	if s.super.stage == superStalled {
 		at = min(at, s.super.retryAt)
+	}
+	if s.state != stateRunning {
+		return at
+	}
+	at = min(at, s.space.at)
+	if s.metadata.stage == metadataStalled {
+		at = min(at, s.metadata.retryAt)
+	}
+	if s.snapshotter.stalled {
+		at = min(at, s.snapshotter.retryAt)
+	}
+	switch k := &s.checkpointer; {
+	case k.stage == checkpointStalled:
+		at = min(at, k.retryAt)
+	case k.stage == checkpointIdle && k.since != clock.Never && s.now < k.since.Add(s.options.CheckpointEvery):
+		at = min(at, k.since.Add(s.options.CheckpointEvery))
 	}
 	return at
 }
@@ -278,7 +385,27 @@ func (s *Store) Tick(now clock.Instant) {
 	}
 	s.journal.Tick(now)
 	s.pumpJournal()
+	if s.segments != nil {
+		s.segments.Tick(now)
+		s.pumpSegments()
+	}
 	s.superTick(now)
+	if s.state != stateRunning {
+		return
+	}
+	s.metadataTick(now)
+	s.snapshotTick(now)
+	s.checkpointTick(now)
+	s.spaceTick(now)
+}
+
+// begin goes over to running.
+func (s *Store) begin() {
+	if number, _ := s.journal.Last(); number > s.super.durable.CheckpointOp {
+		s.checkpointer.since = s.now
+	}
+	s.space.at = s.now
+	s.metadataGo() // what replay has appended
 }
 
 func utoa(n uint64) string { return strconv.FormatUint(n, 10) }
@@ -292,6 +419,10 @@ func (s *Store) CanAppend() bool { return s.state == stateRunning && s.journal.C
 // left. b is borrowed until Flushed reports its last entry.
 func (s *Store) Append(b *op.Builder) {
 	s.journal.Append(b)
+	s.pumpJournal()
+	if k := &s.checkpointer; k.since == clock.Never {
+		k.since = s.now
+	}
 }
 
 // Truncate drops the journal's entries above number, whose hash is hash, and

@@ -41,7 +41,8 @@ type world struct {
 	cursors   [][]byte
 	loaded    Event
 	events    map[EventKind]int
-	onEntry   func(e *op.Entry)
+	onEvent   func(ev *Event) // before the world has seen it
+	after     func(ev *Event) // after
 }
 
 type seen struct {
@@ -53,7 +54,7 @@ type seen struct {
 var testCluster = [16]byte{0xC1, 1, 2, 3}
 
 func smallOptions() Options {
-	return Options{NodeID: 1, JournalFileBytes: 64 << 10, JournalCapBytes: 1 << 20, CheckpointBytes: 128 << 10, ReadChunkBytes: 8 << 10, PieceBytes: 4 << 10, SegmentMaxBytes: 32 << 10, ReserveBytes: -1, ReservePercent: -1}
+	return Options{NodeID: 1, JournalFileBytes: 64 << 10, JournalCapBytes: 1 << 20, CheckpointBytes: 128 << 10, ReadChunkBytes: 8 << 10, PieceBytes: 4 << 10, SegmentMaxBytes: 32 << 10, ReserveBytes: -1, ReservePercent: -1, MetadataSnapshotRecords: 5}
 }
 
 func newWorld(t failer, seed uint64) *world {
@@ -75,6 +76,9 @@ func (w *world) turn() {
 	var ev Event
 	for w.s.Next(&ev) {
 		w.see(&ev)
+		if w.after != nil {
+			w.after(&ev)
+		}
 	}
 	w.reqs = w.s.Take(w.reqs[:0])
 	for i := range w.reqs {
@@ -88,6 +92,9 @@ func (w *world) turn() {
 
 func (w *world) see(ev *Event) {
 	w.events[ev.Kind]++
+	if w.onEvent != nil {
+		w.onEvent(ev)
+	}
 	switch ev.Kind {
 	case EventFresh:
 		w.kinds = append(w.kinds, ev.Kind)
@@ -98,9 +105,6 @@ func (w *world) see(ev *Event) {
 			w.t.Fatalf("entry %d came with a bad body", e.Header.Number)
 		}
 		w.entries = append(w.entries, seen{e.Header.Number, e.Hash(), bytes.Clone(e.Body)})
-		if w.onEntry != nil {
-			w.onEntry(e)
-		}
 	case EventRecovered:
 		c := *ev
 		w.recovered = &c
