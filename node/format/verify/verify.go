@@ -1,0 +1,165 @@
+package verify
+
+import (
+	"cmp"
+	"errors"
+	"slices"
+
+	"github.com/mortarmq/mortarmq/node/format"
+)
+
+// verifier is one check under way.
+type verifier struct {
+	fs     FS
+	report Report
+	// super is what the superblock says, nil if no slot is whole.
+	super *format.Superblock
+	// clusterID is the superblock's, or that of the first file that has one.
+	clusterID   [16]byte
+	clusterFrom string
+	// positions are where the log checkpoint says that partitions end, in order.
+	positions []format.Position
+}
+
+// Verify checks the whole data directory. Errors of reading are findings.
+func Verify(fs FS) *Report {
+	v := &verifier{fs: fs}
+	if v.superblock() {
+		v.journal()
+		v.metadata()
+	}
+	v.checkpoints()
+	v.topics()
+	return &v.report
+}
+
+func (v *verifier) add(level Level, path string, offset int64, sequence uint64, what string) {
+	v.report.Findings = append(v.report.Findings, Finding{Level: level, Path: path, Offset: offset, Sequence: sequence, What: what})
+}
+
+// addErr adds a decoder's error: a version that is too new is told as such.
+func (v *verifier) addErr(level Level, path string, offset int64, sequence uint64, err error) {
+	f := Finding{Level: level, Path: path, Offset: offset, Sequence: sequence, What: err.Error()}
+	var newer *format.VersionError
+	if errors.As(err, &newer) {
+		newer.Path = path
+		f.Level, f.What, f.TooNew = Damage, newer.Error(), newer.Version
+		v.report.saw(newer.Magic, newer.Version)
+	}
+	v.report.Findings = append(v.report.Findings, f)
+}
+
+// list gives the directory's names in order. One that cannot be listed is
+// damage.
+func (v *verifier) list(dir string) []Entry {
+	entries, err := v.fs.List(dir)
+	if err != nil {
+		v.add(Damage, dir, 0, 0, "cannot be listed: "+err.Error())
+	}
+	entries = slices.Clone(entries)
+	slices.SortFunc(entries, func(a, b Entry) int { return cmp.Compare(a.Name, b.Name) })
+	return entries
+}
+
+// open opens a file for a walk. One that cannot be opened is damage.
+func (v *verifier) open(path string) *window {
+	f, err := v.fs.Open(path)
+	if err != nil {
+		v.add(Damage, path, 0, 0, "cannot be opened: "+err.Error())
+		return nil
+	}
+	v.report.Files++
+	v.report.Bytes += f.Size()
+	return &window{f: f}
+}
+
+// close ends the walk; a failed read in it is damage.
+func (v *verifier) close(w *window, path string) {
+	if w.err != nil {
+		v.add(Damage, path, w.off, 0, "cannot be read: "+w.err.Error())
+	}
+	if err := w.f.Close(); err != nil {
+		v.add(Note, path, 0, 0, "cannot be closed: "+err.Error())
+	}
+}
+
+// cluster checks that a file belongs to the same cluster as the others.
+func (v *verifier) cluster(path string, id [16]byte) bool {
+	if v.clusterFrom == "" {
+		v.clusterID, v.clusterFrom = id, path
+	}
+	if id != v.clusterID {
+		v.add(Damage, path, 0, 0, "belongs to another cluster than "+v.clusterFrom)
+		return false
+	}
+	return true
+}
+
+const superblockPath = "superblock.mmsb"
+
+// superblock reads both slots. It reports whether one of them is whole.
+func (v *verifier) superblock() bool {
+	path, found, others := "", false, false
+	for _, e := range v.list("") {
+		switch {
+		case e.Name == superblockPath && !e.Dir:
+			path, found = superblockPath, true
+		case e.Name == superblockPath+".tmp" && !e.Dir:
+			v.add(Note, e.Name, 0, 0, "left by a first start that was cut off")
+		case e.Dir && (e.Name == "journal" || e.Name == format.CheckpointsDir || e.Name == format.TopicsDir):
+			others = others || len(v.list(e.Name)) > 0
+		}
+	}
+	if !found {
+		level, what := Note, "there is none: the directory is fresh"
+		if others {
+			level, what = Damage, "the file is missing"
+		}
+		v.add(level, superblockPath, 0, 0, what)
+		return false
+	}
+	w := v.open(path)
+	if w == nil {
+		return false
+	}
+	defer v.close(w, path)
+	var slots [2]format.Superblock
+	var errs [2]error
+	for i := range slots {
+		b := w.need(int64(i)*format.SuperblockSlotSize, format.SuperblockSlotSize)
+		slots[i], errs[i] = format.DecodeSuperblock(b, uint8(i))
+		var newer *format.VersionError
+		if errors.As(errs[i], &newer) {
+			v.addErr(Damage, path, int64(i)*format.SuperblockSlotSize, 0, errs[i])
+			return false
+		}
+	}
+	if w.f.Size() != format.SuperblockSize {
+		v.add(Note, path, w.f.Size(), 0, "the file has not the size of two slots")
+	}
+	return v.superblockSlots(path, slots, errs)
+}
+
+// superblockSlots takes the slot with the higher version.
+func (v *verifier) superblockSlots(path string, slots [2]format.Superblock, errs [2]error) bool {
+	best := 0
+	switch {
+	case errs[0] != nil && errs[1] != nil:
+		v.add(Damage, path, 0, 0, "both slots are damaged")
+		return false
+	case errs[0] != nil:
+		best = 1
+		v.add(Note, path, 0, 0, "slot 0 is not whole; slot 1 is taken, and the next start writes slot 0 anew")
+	case errs[1] != nil:
+		v.add(Note, path, format.SuperblockSlotSize, 0, "slot 1 is not whole; slot 0 is taken, and the next start writes slot 1 anew")
+	case slots[1].Version > slots[0].Version:
+		best = 1
+	}
+	if errs[0] == nil && errs[1] == nil && slots[0].Version != slots[1].Version {
+		v.add(Note, path, int64(1-best)*format.SuperblockSlotSize, 0, "the slot is older than the other: a change was under way")
+	}
+	v.report.saw(format.SuperblockMagic, 1)
+	v.super = &slots[best]
+	v.clusterID, v.clusterFrom = v.super.ClusterID, path
+	return true
+}
