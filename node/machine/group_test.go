@@ -189,3 +189,46 @@ func TestGroupsEnd(t *testing.T) {
 		t.Fatalf("%+v", res)
 	}
 }
+
+// Goal: the view finds what there is, by name, by id and in order, and nothing
+// else.
+func TestView(t *testing.T) {
+	l := newLog(t, op.Settings{})
+	id := l.topic("t", 1)
+	a, _ := l.join("a", id)
+	b, _ := l.join("b", id)
+	var ids []op.GroupID
+	for g, ok := l.v.NextGroup(0); ok; g, ok = l.v.NextGroup(g.ID) {
+		ids = append(ids, g.ID)
+	}
+	if len(ids) != 2 || ids[0] != a || ids[1] != b {
+		t.Fatal(ids)
+	}
+	if g, ok := l.v.GroupByName([]byte("b")); !ok || g.ID != b || g.Name != "b" {
+		t.Fatalf("%+v", g)
+	}
+	if _, ok := l.v.GroupByName([]byte("c")); ok {
+		t.Fatal("found c")
+	}
+	if n, epoch, _ := l.v.Applied(); n != l.h.Number || epoch != 1 || l.v.Settings().DeliveryMaxAttempts != 5 {
+		t.Fatal(n, epoch, l.v.Settings())
+	}
+	if _, ok := l.v.Cursor(a, 1); ok {
+		t.Fatal("a cursor of no partition")
+	}
+	if _, ok := l.v.Owner(99, 0); ok {
+		t.Fatal("an owner of no group")
+	}
+	if _, ok := l.v.Delivery(99, 0, 1); ok {
+		t.Fatal("a delivery of no group")
+	}
+	if _, ok := l.v.NextDelivery(a, 9, 0); ok {
+		t.Fatal("a delivery of no partition")
+	}
+	if _, ok := l.v.Partition(id, 1); ok || l.v.LastSeq(id, 1) != 0 {
+		t.Fatal("no such partition")
+	}
+	if l.v.Settled(a, 0, 1) || l.v.Settled(a, 0, 0) {
+		t.Fatal("settled, but not there")
+	}
+}
