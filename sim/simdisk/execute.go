@@ -20,7 +20,10 @@ func (d *Disk) execute(o *op) disk.Completion {
 			c.Err = disk.ErrBadHandle
 			break
 		}
-		path = h.node.path()
+		path = ""
+		if d.options.Observe != nil || d.faults.any() {
+			path = h.node.path() // costs an allocation, and nobody else asks
+		}
 		c.N, c.Err = d.onHandle(o, h, path)
 	case disk.KindRename:
 		c.Err = d.rename(r.Path, r.Path2)

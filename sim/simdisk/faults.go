@@ -128,6 +128,11 @@ func (d *Disk) ClearFaults() {
 	d.faults, d.slow, d.stalled = faults{}, 1000, [disk.LaneCount]clock.Instant{}
 }
 
+// any reports whether a fault waits for a path.
+func (f *faults) any() bool {
+	return len(f.syncs)+len(f.writes)+len(f.misdirects) > 0 || f.lies != 0
+}
+
 // take removes the first prefix that path has from list.
 func take(list *[]string, path string) bool {
 	for i, prefix := range *list {
