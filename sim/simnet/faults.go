@@ -147,9 +147,10 @@ func (h *Host) Silence(id net.ConnID) bool {
 	return true
 }
 
-// Crash ends the host's process, or its machine.
+// Crash ends the host's process, or its machine, also when its process is down
+// already.
 func (h *Host) Crash(kind CrashKind) {
-	if h.state != hostUp {
+	if h.state == machineDown || h.state == processDown && kind == Kill {
 		return
 	}
 	w := h.world
