@@ -112,8 +112,8 @@ func TestAssign(t *testing.T) {
 			assign(members, owners)
 			checkAssignment(members, before, owners, t.Fatalf)
 			if len(members) > 0 {
-				if got, want := moves(members, before, owners), fewestByQuota(members, before); got != want {
-					t.Fatalf("members %v, before %v, after %v: %d moves, %d by quota flow", members, before, owners, got, want)
+				if got, want := moves(members, before, owners), fewestByFlow(members, before); got != want {
+					t.Fatalf("members %v, before %v, after %v: %d moves, %d by flow", members, before, owners, got, want)
 				}
 			}
 			assign(members, again)
@@ -128,34 +128,63 @@ func TestAssign(t *testing.T) {
 	})
 }
 
-// fewestByQuota tries every choice of the members that get the larger share and
-// counts, for each, what must move: for sizes beyond the brute force.
-func fewestByQuota(members, before []op.MemberID) int {
+// flowEdge is an edge of a flow network; its reverse is its neighbour in the list
+// (the index with the last bit flipped).
+type flowEdge struct{ to, room, cost int }
+
+// fewestByFlow finds the same as a min-cost flow, for sizes beyond the brute
+// force: a unit from the source through each partition and a member to the sink.
+// A member's first n/k units must be taken before any gets one more, so they are
+// paid for with more than all moves cost.
+func fewestByFlow(members, before []op.MemberID) int {
 	n, k := len(before), len(members)
-	held := make([]int, k)
-	stay := 0
-	for _, o := range before {
-		if i := slices.Index(members, o); i >= 0 {
-			held[i]++
-			stay++
-		}
+	source, sink, reward := n+k, n+k+1, n+1
+	var edges []flowEdge
+	out := make([][]int, n+k+2)
+	link := func(a, b, room, cost int) {
+		out[a] = append(out[a], len(edges))
+		out[b] = append(out[b], len(edges)+1)
+		edges = append(edges, flowEdge{b, room, cost}, flowEdge{a, 0, -cost})
 	}
-	best := n
-	for set := range 1 << k {
-		kept, large := 0, 0
-		for i := range k {
-			share := n / k
-			if set>>i&1 == 1 {
-				share++
-				large++
+	for p, o := range before {
+		link(source, p, 1, 0)
+		for i, m := range members {
+			cost := 0
+			if m != o && slices.Contains(members, o) {
+				cost = 1
 			}
-			kept += min(held[i], share)
-		}
-		if large == n%k {
-			best = min(best, stay-kept)
+			link(p, n+i, 1, cost)
 		}
 	}
-	return best
+	for i := range k {
+		link(n+i, sink, n/k, -reward)
+		link(n+i, sink, 1, 0)
+	}
+	total := 0
+	for range n {
+		const far = 1 << 30
+		dist, via := make([]int, n+k+2), make([]int, n+k+2)
+		for i := range dist {
+			dist[i] = far
+		}
+		dist[source] = 0
+		for queue := []int{source}; len(queue) > 0; {
+			a := queue[0]
+			queue = queue[1:]
+			for _, e := range out[a] {
+				if x := edges[e]; x.room > 0 && dist[a]+x.cost < dist[x.to] {
+					dist[x.to], via[x.to] = dist[a]+x.cost, e
+					queue = append(queue, x.to)
+				}
+			}
+		}
+		total += dist[sink]
+		for a := sink; a != source; a = edges[via[a]^1].to {
+			edges[via[a]].room--
+			edges[via[a]^1].room++
+		}
+	}
+	return total + n/k*k*reward
 }
 
 // Goal: the two independent minima agree with each other where both can run.
@@ -167,7 +196,7 @@ func TestFewestMovesAgree(t *testing.T) {
 			members = append(members, op.MemberID(i+1))
 		}
 		before := rapid.SliceOfN(rapid.Map(rapid.IntRange(0, k+1), func(i int) op.MemberID { return op.MemberID(i) }), 1, 6).Draw(t, "before")
-		if a, b := fewestMoves(members, before), fewestByQuota(members, before); a != b {
+		if a, b := fewestMoves(members, before), fewestByFlow(members, before); a != b {
 			t.Fatal(fmt.Sprint(members, before, a, b))
 		}
 	})

@@ -55,10 +55,10 @@ type mGP struct {
 	epoch         op.OwnershipEpoch
 	revoking      bool
 
-	start                                              int64
-	next                                               op.Sequence
-	delivered, dropped, dlq, quarantined, retries, out uint64
-	msgs                                               map[op.Sequence]*mMessage
+	start                                         int64
+	next                                          op.Sequence
+	delivered, dropped, dlq, quarantined, retries uint64
+	msgs                                          map[op.Sequence]*mMessage
 }
 
 type mGroup struct {
