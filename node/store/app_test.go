@@ -123,7 +123,7 @@ func (a *app) checkMeta() {
 func (a *app) work(begin bool, split int) {
 	s := a.w.s
 	if s.SnapshotDue() {
-		s.WriteSnapshot([]byte(strings.Join(a.meta, " ")))
+		s.WriteSnapshot(a.epoch, []byte(strings.Join(a.meta, " ")))
 	}
 	if len(a.pieces) > 0 {
 		if s.CheckpointRoom() > len(a.pieces[0]) {

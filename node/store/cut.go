@@ -67,7 +67,7 @@ func (s *Store) cutRemove(path string) {
 func (s *Store) cutMetadata(entries []disk.Entry) {
 	sb, m, n := &s.super.durable, &s.metadata, &s.snapshotter
 	m.records, m.pending, m.durable = sb.MetadataRecords, sb.MetadataRecords, sb.MetadataRecords
-	m.rotate, m.epoch = -1, s.loader.epoch
+	m.rotate = -1
 	n.last = sb.SnapshotRecords
 	if sb.SnapshotRecords > 0 {
 		n.done = append(n.done, snapshotRef{sb.SnapshotRecords, sb.SnapshotEpoch})

@@ -40,7 +40,6 @@ type loader struct {
 	pos     int64 // in the file; 0: its header is next
 	ended   bool
 	record  uint64 // the next one's number
-	epoch   op.Epoch
 	seed    uint32
 	block   uint32
 	listed  bool
@@ -251,7 +250,6 @@ func (s *Store) loadSnapshotData(ev *Event) bool {
 		return false
 	}
 	l.ended = true
-	l.epoch = h.Epoch
 	*ev = Event{Kind: EventMetadataSnapshot, Data: data}
 	return true
 }
@@ -284,7 +282,6 @@ func (s *Store) loadRecord(ev *Event) bool {
 	}
 	l.pos += int64(size)
 	l.record++
-	l.epoch = r.Epoch
 	if r.Offset < sb.SnapshotRecords {
 		return false // the snapshot has it
 	}

@@ -28,7 +28,6 @@ type metadata struct {
 	durable uint64 // those below are synced, under a synced name
 	syncing uint64 // what durable becomes with the sync under way
 	wanted  uint64 // durable is to reach this
-	epoch   op.Epoch
 
 	files  []uint64 // the log's files by their first record, from the oldest kept
 	open   bool     // the last of them
@@ -61,7 +60,6 @@ func (s *Store) AppendMetadata(h op.Header, opBytes []byte) {
 	before := len(m.buf)
 	m.buf = r.Append(m.buf)
 	m.records++
-	m.epoch = h.Epoch
 	s.snapshotter.bytes += int64(len(m.buf) - before)
 	s.metadataGo()
 }

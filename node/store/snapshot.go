@@ -43,17 +43,17 @@ func (s *Store) SnapshotDue() bool {
 		(s.metadata.records-n.last >= uint64(s.options.MetadataSnapshotRecords) || n.bytes >= s.options.MetadataSnapshotBytes)
 }
 
-// WriteSnapshot writes the metadata's state as of the last AppendMetadata. data
-// is borrowed until EventSnapshotWritten.
-func (s *Store) WriteSnapshot(data []byte) {
+// WriteSnapshot writes the metadata's state as of the last AppendMetadata; epoch
+// goes into its name. data is borrowed until EventSnapshotWritten.
+func (s *Store) WriteSnapshot(epoch op.Epoch, data []byte) {
 	n, m := &s.snapshotter, &s.metadata
 	if n.busy || s.state != stateRunning || m.records <= n.last {
 		panic("store: WriteSnapshot while one is under way, or without a record since the last one")
 	}
-	n.ref = snapshotRef{m.records, m.epoch}
+	n.ref = snapshotRef{m.records, epoch}
 	n.last, n.bytes = m.records, 0
 	n.busy, n.opened, n.written, n.data = true, false, false, data
-	h := format.SnapshotHeader{ClusterID: s.identity.ClusterID, Offset: m.records, Epoch: m.epoch, CRC: crc32.Checksum(data, op.Castagnoli), Length: uint64(len(data))}
+	h := format.SnapshotHeader{ClusterID: s.identity.ClusterID, Offset: m.records, Epoch: epoch, CRC: crc32.Checksum(data, op.Castagnoli), Length: uint64(len(data))}
 	h.Put(n.header[:])
 	s.metadataRotate()
 	s.snapshotSubmit()

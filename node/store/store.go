@@ -133,6 +133,7 @@ func (s *Store) Complete(now clock.Instant, c *disk.Completion) {
 		s.pumpJournal()
 	case ownerSegments:
 		if s.segments != nil {
+			s.segments.Tick(s.now)
 			s.segments.Complete(c)
 			s.pumpSegments()
 		}
