@@ -33,6 +33,14 @@ func Verify(fs FS) *Report {
 	return &v.report
 }
 
+// Segments checks the segments of all partitions alone, against positions known
+// from elsewhere, in order.
+func Segments(fs FS, clusterID [16]byte, positions []format.Position) *Report {
+	v := &verifier{fs: fs, clusterID: clusterID, clusterFrom: superblockPath, positions: positions}
+	v.topics()
+	return &v.report
+}
+
 func (v *verifier) add(level Level, path string, offset int64, sequence uint64, what string) {
 	v.report.Findings = append(v.report.Findings, Finding{Level: level, Path: path, Offset: offset, Sequence: sequence, What: what})
 }

@@ -2,10 +2,13 @@ package segment
 
 import (
 	"bytes"
+	"errors"
+	"io"
 
 	"github.com/mortarmq/mortarmq/clock"
 	"github.com/mortarmq/mortarmq/disk"
 	"github.com/mortarmq/mortarmq/node/format"
+	"github.com/mortarmq/mortarmq/node/format/verify"
 	"github.com/mortarmq/mortarmq/node/op"
 	"github.com/mortarmq/mortarmq/sim/simdisk"
 )
@@ -139,6 +142,54 @@ func (w *world) read(topic op.TopicID, part op.PartitionID, seq op.Sequence) (fo
 	}
 	w.t.Fatalf("a read that never becomes ready: %d/%d %d", topic, part, seq)
 	return format.Record{}, Missing
+}
+
+// offline is a stopped set's disk, as verify reads it.
+type offline struct{ d *simdisk.Disk }
+
+func (o offline) List(dir string) ([]verify.Entry, error) {
+	list, err := o.d.List(dir)
+	if errors.Is(err, disk.ErrNotExist) {
+		return nil, nil
+	}
+	var all []verify.Entry
+	for _, e := range list {
+		all = append(all, verify.Entry{Name: e.Name, Size: e.Size, Dir: e.Dir})
+	}
+	return all, err
+}
+
+type offlineFile struct {
+	simdisk.Offline
+	path string
+	size int64
+}
+
+func (o offline) Open(path string) (verify.File, error) {
+	if o.d.Size(path) < 0 {
+		return nil, disk.ErrNotExist
+	}
+	return offlineFile{o.d.Offline(), path, o.d.Size(path)}, nil
+}
+
+func (f offlineFile) ReadAt(b []byte, off int64) (int, error) {
+	n, err := f.Offline.ReadAt(f.path, off, b)
+	if err == nil && n < len(b) {
+		err = io.EOF
+	}
+	return n, err
+}
+
+func (f offlineFile) Size() int64  { return f.size }
+func (f offlineFile) Close() error { return nil }
+
+// verify checks the disk as the command does, up to positions.
+func (w *world) verify(positions []Position) *verify.Report {
+	var at []format.Position
+	for _, p := range positions {
+		at = append(at, format.Position{Topic: p.Topic, Partition: p.Partition, Last: p.Last, Base: p.Base, Offset: p.Offset})
+	}
+	return verify.Segments(offline{w.d}, w.o.ClusterID, at)
 }
 
 // record is the record seq of a partition, made from its numbers alone.

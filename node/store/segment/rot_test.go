@@ -47,6 +47,10 @@ func TestRotAnywhere(t *testing.T) {
 				w.d.Rot(path, rapid.Int64Range(0, size-1).Draw(t, "offset"), []byte{byte(rapid.IntRange(1, 255).Draw(t, "mask"))})
 			}
 		}
+		report := w.verify(at)
+		if onlyIndex && report.Damaged() {
+			t.Fatalf("verify takes an index for damage: %v", report.Findings)
+		}
 		w.boot()
 		w.recover(at)
 		reads := rapid.SliceOfN(rapid.IntRange(1, 300), 1, 60).Draw(t, "reads")
@@ -56,6 +60,9 @@ func TestRotAnywhere(t *testing.T) {
 			got, st := w.read(1, 0, seq)
 			if st != Damaged && (st != Hit || !same(&got, &want)) || onlyIndex && st != Hit {
 				t.Fatalf("sequence %d: status %d", n, st)
+			}
+			if st == Damaged && !report.Damaged() {
+				t.Fatalf("sequence %d is damaged and verify does not know: %v", n, report.Findings)
 			}
 			other := record(1, 1, seq, 700)
 			if got, st := w.read(1, 1, seq); st != Hit || !same(&got, &other) {

@@ -1,6 +1,7 @@
 package segment
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/mortarmq/mortarmq/node/format"
@@ -135,8 +136,16 @@ func (m *machine) crashAll(t *rapid.T) {
 		m.d.Crash(kind)
 		m.d.Restart()
 	}
+	if r := m.world.verify(m.positions); r.Damaged() {
+		t.Fatalf("verify finds damage after a crash: %v", r.Findings)
+	}
 	m.boot()
 	m.recover(m.positions)
+	for _, f := range m.world.verify(m.positions).Findings {
+		if !strings.HasSuffix(f.Path, format.IndexSuffix) {
+			t.Fatalf("verify finds something after recovery: %v", f)
+		}
+	}
 	if len(m.s.order) != len(m.positions) {
 		t.Fatalf("%d partitions after recovery", len(m.s.order))
 	}
