@@ -33,6 +33,8 @@ type connection struct {
 	leaderErr int    // answers in a row that ask to find the leader
 
 	due        clock.Instant // of the phase: dial, give up, hang up
+	sent       uint64        // requests, over all connections
+	lastOther  uint64        // the last of them that was no PULL
 	lastSent   clock.Instant
 	quietSince clock.Instant // of the peer, while something is unanswered
 	lastErr    Err           // what an ERR without request said
@@ -157,8 +159,12 @@ func (c *Core) lost(err Err) {
 	for c.fifo.len() > 0 {
 		c.unanswered(c.fifo.pop())
 	}
-	for _, s := range c.consumers {
+	for i := 0; i < len(c.consumers); {
+		s := c.consumers[i]
 		c.memberLost(s)
+		if i < len(c.consumers) && c.consumers[i] == s {
+			i++ // else it was stopping, and this was its end
+		}
 	}
 }
 
@@ -169,8 +175,8 @@ func (c *Core) unanswered(r request) {
 		c.pubLost(r.slot)
 	case wire.OpDeclare:
 		c.callLost(r.call)
-	case wire.OpAck, wire.OpNack:
-		c.settleLost(r.slot)
+	case wire.OpAck, wire.OpNack, wire.OpControlAck:
+		c.replyLost(r.slot)
 	}
 }
 

@@ -29,11 +29,14 @@ type Core struct {
 	pubBytes  int
 
 	consumers []*consumer // in order of creation
-	settles   settles
+	replies   replies
+	touched   []touched // partitions that may have something to hand out
+	pullTurn  int       // which consumer's turn to PULL it is
+	epochs    []byte    // of the PULL that is being written
 
 	wbuf   []byte // frames of this turn, and
 	wstart int    // where what has no Request yet begins
-	chunk  []byte // where this turn's MSGs are copied to
+	chunk  []byte // where MSGs are copied to
 }
 
 // New gives a Core that has not begun. It panics where opt.Validate has an objection.
@@ -44,7 +47,7 @@ func New(opt Options) *Core {
 	c := &Core{opt: opt.withDefaults(), rng: rng(opt.Seed)}
 	c.conn.next = c.opt.FirstConn
 	c.items.init()
-	c.settles.init()
+	c.replies.init()
 	return c
 }
 
@@ -60,6 +63,7 @@ func (c *Core) Turn(now clock.Instant, in []Input, out *Effects) {
 		c.timers()
 		c.send()
 	}
+	c.handOutTouched()
 	c.flush()
 	out.Deadline = c.deadline()
 	c.out = nil
@@ -133,16 +137,21 @@ func (c *Core) send() {
 	}
 	c.sendCalls()
 	c.sendMembers()
-	c.sendSettles()
+	c.sendReplies()
 	c.sendCredits()
 	c.sendPubs()
 	c.sendPulls()
+	c.sendHeartbeats()
 	c.sendPing()
 }
 
 // request notes that a frame just appended to wbuf waits for an answer.
 func (c *Core) request(r request) {
-	r.sentAt = c.now
+	c.conn.sent++
+	r.n, r.sentAt = c.conn.sent, c.now
+	if r.op != wire.OpPull {
+		c.conn.lastOther = r.n
+	}
 	if c.fifo.len() == 0 {
 		c.conn.quietSince = c.now
 	}
@@ -180,7 +189,7 @@ func (c *Core) deadline() clock.Instant {
 	for _, l := range c.resting {
 		d = min(d, l.resumeAt)
 	}
-	if c.conn.phase == phaseOpen {
+	if c.conn.phase == phaseOpen && c.fifo.len() < requestsMax { // else an answer comes first
 		for _, k := range c.calls {
 			if !k.inFlight {
 				d = min(d, k.due)
@@ -216,12 +225,13 @@ func (c *Core) fail(err Err) {
 
 // endAll gives everything that waits its outcome.
 func (c *Core) endAll(err Err) {
-	for _, k := range c.calls {
+	calls := c.calls
+	c.calls = nil
+	for _, k := range calls {
 		e := err
 		e.Unknown = k.uncertain || k.inFlight
 		c.callDone(k, wire.DeclareResult{}, e)
 	}
-	c.calls = c.calls[:0]
 	for _, p := range c.producers {
 		c.endProducer(p, err)
 	}

@@ -12,7 +12,7 @@ type Effects struct {
 	Requests []net.Request
 	// Published are outcomes of publishes.
 	Published []Published
-	// Deliveries are for the application. Their Key and Value are the driver's to keep.
+	// Deliveries are for the application, after Events. Their Key and Value are the driver's to keep.
 	Deliveries []Delivery
 	// Settled tells what became of settlements that were sent.
 	Settled []Settled

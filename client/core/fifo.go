@@ -7,15 +7,17 @@ import (
 
 // request is one that waits for its answer. Which of slot, call and member counts depends on op.
 type request struct {
-	op     wire.Op
-	epochs uint64 // PULL, HEARTBEAT, CREDIT: consumer.told when it was sent
-	slot   int32  // PUB: the item; ACK, NACK: the settle
-	count  uint16 // CREDIT
-	bytes  uint32 // CREDIT
-	leave  bool   // HEARTBEAT
-	call   *call  // DECLARE
-	member *consumer
-	sentAt clock.Instant
+	op         wire.Op
+	n          uint64 // in order of sending, over all connections
+	epochs     uint64 // PULL, HEARTBEAT, CREDIT: consumer.told when it was sent
+	slot       int32  // PUB: the item; ACK, NACK, CONTROL_ACK: the reply
+	count      uint16 // CREDIT
+	bytes      uint32 // CREDIT
+	leave      bool   // HEARTBEAT
+	call       *call  // DECLARE
+	member     *consumer
+	generation uint32 // of member
+	sentAt     clock.Instant
 }
 
 // fifo is a ring of the unanswered requests of a connection, oldest first.

@@ -118,6 +118,8 @@ type ConsumerOptions struct {
 	CreditBytes    uint32
 	// HandOut is how many deliveries of one partition are with the application at a time; default 1.
 	HandOut int
+	// Handlers is how many of them the application works on at the same time; the leases of the others are renewed. Default 1.
+	Handlers int
 	// StrictOrder holds a partition back while one of its messages is unsettled: HandOut is 1, the next delivery waits for
 	// the ACK's answer, and after a NACK for the redelivery.
 	StrictOrder bool
@@ -146,8 +148,9 @@ func (o ConsumerOptions) withDefaults() ConsumerOptions {
 		o.CreditBytes = wire.DefaultCreditBytes
 	}
 	def(&o.HandOut, 1)
+	def(&o.Handlers, 1)
 	if o.StrictOrder {
-		o.HandOut = 1
+		o.HandOut, o.Handlers = 1, 1
 	}
 	def(&o.PullWait, 2500*clock.Millisecond)
 	def(&o.Heartbeat, 3*clock.Second)

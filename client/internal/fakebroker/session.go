@@ -26,11 +26,11 @@ type Session struct {
 }
 
 type pull struct {
-	m       *member
-	req     wire.Pull
-	until   clock.Instant
-	begun   bool
-	answers []byte
+	m     *member
+	req   wire.Pull
+	until clock.Instant
+	begun bool
+	given bool
 }
 
 // Open is a new connection.
