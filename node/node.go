@@ -87,6 +87,7 @@ type Node struct {
 	replayed      op.Number // entries that recovery applied
 	checkpoint    checkpointing
 	stalled       bool // the journal waits for space
+	damaged       map[partitionRef]bool
 	space         spaceState
 	started       clock.Instant
 	stopping      bool
@@ -235,6 +236,10 @@ func (n *Node) logf(level Level, format string, args ...any) {
 
 // Serving says whether the node leads and answers clients.
 func (n *Node) Serving() bool { return n.phase == phaseServing }
+
+// Standing says that recovery is over and the node's own epoch not yet begun: its
+// state is what the disk held.
+func (n *Node) Standing() bool { return n.phase == phaseStanding }
 
 // Machine gives the replicated state, for checkers; nobody else changes it.
 func (n *Node) Machine() *machine.Machine { return n.machine }

@@ -22,6 +22,9 @@ func (d *Disk) Size(path string) int64 {
 	return -1
 }
 
+// Used is how many bytes of the capacity are taken.
+func (d *Disk) Used() int64 { return int64(d.pages.used) * pageSize }
+
 // ReadFile gives what the cache has of path, nil if there is no such file.
 func (d *Disk) ReadFile(path string) []byte {
 	file := d.fileAt(path)
