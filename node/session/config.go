@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"github.com/mortarmq/mortarmq/clock"
+	"github.com/mortarmq/mortarmq/node/op"
 	"github.com/mortarmq/mortarmq/wire"
 )
 
@@ -48,6 +49,9 @@ const (
 	idleTrim          = 10 * clock.Second
 	rateBurst         = 1 * clock.Second
 )
+
+// idsMax is how many member and delivery ids an epoch has.
+const idsMax = 1<<op.IDCounterBits - 1
 
 // Limits in bytes.
 const (

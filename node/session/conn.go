@@ -174,7 +174,9 @@ func (s *Sessions) onTimer(i uint32, c *conn) {
 		s.fail(i, c, wire.CodeAuthTimeout, wire.OpNone, "no successful CONNECT within 10 s: send CONNECT first")
 	case c.state == connFailing && now >= c.closeAt:
 		s.failConnect(i, c)
-	case c.queued > 0 && c.state != connClosing && now >= c.lastMove.Add(slowOutputTimeout):
+	case c.state == connEnding && c.queued > 0 && now >= c.lastMove.Add(slowOutputTimeout):
+		s.shut(i, c)
+	case c.state == connOpen && c.queued > 0 && now >= c.lastMove.Add(slowOutputTimeout):
 		s.fail(i, c, wire.CodeSlowConsumer, wire.OpNone, "nothing was read for 30 s: read faster, reconnect")
 	case c.state == connOpen && c.hold == 0 && s.silent(c):
 		s.shut(i, c)

@@ -29,7 +29,8 @@ type grave struct {
 	part     op.PartitionID
 	after    op.Sequence // everything dead up to it is on its way
 	inFlight int
-	pending  bool // a record is being read
+	reading  bool // its next record is being read
+	paused   bool // it was refused: not before retryAt
 }
 
 // burial is a message that becomes a dead letter: attempts are used up, or a
@@ -82,7 +83,7 @@ func (s *Sessions) runJobs() {
 	if s.now >= s.jobs.retryAt {
 		s.jobs.retryAt = clock.Never
 		for k := range s.jobs.graves {
-			s.jobs.graves[k].pending = false
+			s.jobs.graves[k].paused = false
 		}
 		s.giveUpOrphans()
 	}
@@ -103,10 +104,10 @@ func (s *Sessions) runJobs() {
 // dig proposes the dead letters of one partition; it says when there is nothing
 // left to do.
 func (s *Sessions) dig(g *grave) bool {
-	if g.pending && (s.jobs.reading || s.now < s.jobs.retryAt) {
+	if g.paused || g.reading && s.jobs.reading {
 		return false
 	}
-	g.pending = false
+	g.reading = false
 	if g.inFlight == 0 {
 		if cv, ok := s.view.Cursor(g.group, g.part); !ok || cv.Dead == 0 {
 			return true
@@ -132,15 +133,20 @@ func (s *Sessions) dig(g *grave) bool {
 			g.after = d.Sequence
 			g.inFlight++
 		case codePending:
-			g.pending, s.jobs.reading = true, true
+			g.reading, s.jobs.reading = true, true
 			return false
 		default:
-			g.pending = true
-			s.jobs.retryAt = min(s.jobs.retryAt, s.now.Add(burialPause))
+			s.pauseGrave(g)
 			return false
 		}
 	}
 	return false
+}
+
+// pauseGrave leaves a grave alone for a while.
+func (s *Sessions) pauseGrave(g *grave) {
+	g.paused = true
+	s.jobs.retryAt = min(s.jobs.retryAt, s.now.Add(burialPause))
 }
 
 // codePending stands for a record that is being read.
@@ -251,8 +257,7 @@ func (s *Sessions) buried(o *op.Op, res *machine.Result) {
 		}
 		g.inFlight--
 		if !done {
-			g.pending = true
-			s.jobs.retryAt = min(s.jobs.retryAt, s.now.Add(burialPause))
+			s.pauseGrave(g)
 		}
 		if g.inFlight == 0 {
 			g.after = 0

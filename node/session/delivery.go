@@ -144,6 +144,9 @@ func (s *Sessions) loadLane(gr *group, l uint32, ln *lane) {
 // expireLeases proposes Expire for every delivery whose lease has ended.
 func (s *Sessions) expireLeases() {
 	g := &s.groups
+	if s.now < g.pause {
+		return
+	}
 	for {
 		l, ok := g.leases.due(s.watch.now)
 		if !ok {
@@ -152,13 +155,10 @@ func (s *Sessions) expireLeases() {
 		ln := g.lanes.at(l)
 		refused := s.expireLane(l, ln)
 		if ln.out.head != none {
-			at := clock.Instant(g.entries.at(ln.out.head).at)
-			if refused {
-				at = s.watch.now.Add(retryPause)
-			}
-			g.leases.lower(l, at)
+			g.leases.lower(l, clock.Instant(g.entries.at(ln.out.head).at))
 		}
 		if refused {
+			g.pause = s.now.Add(retryPause)
 			return
 		}
 	}

@@ -22,6 +22,7 @@ type groups struct {
 	orphans []orphan     // memberships to give up that could not be yet
 	holds   []op.GroupID // groups that wait for Assign
 	holdAt  clock.Instant
+	pause   clock.Instant // Expire was refused: not again before this
 }
 
 // group is a consumer group with members here.

@@ -116,17 +116,18 @@ func (s *Sessions) proposeRevoked(id op.GroupID, ln *lane, cause uint8) wire.Cod
 // expireRevokes ends the revokes whose owner did not answer in time.
 func (s *Sessions) expireRevokes() {
 	g := &s.groups
-	for len(g.revokes) > 0 && g.revokes[0].at <= s.watch.now {
-		r := g.revokes[0]
+	done := 0
+	for ; done < len(g.revokes) && g.revokes[done].at <= s.watch.now; done++ {
+		r := g.revokes[done]
 		_, ln, ok := g.laneOf(r.group, r.part)
 		if ok && ln.epoch == r.epoch && ln.revoking && !ln.revoked {
 			if s.proposeRevoked(r.group, ln, op.CauseTimeout) != wire.CodeOK {
-				g.revokes[0].at = s.watch.now.Add(retryPause)
-				return
+				g.revokes[done].at = s.watch.now.Add(retryPause)
+				break
 			}
 		}
-		g.revokes = append(g.revokes[:0], g.revokes[1:]...)
 	}
+	g.revokes = append(g.revokes[:0], g.revokes[done:]...)
 }
 
 // confirmed takes note of an applied Revoked or Assign; where it came to nothing

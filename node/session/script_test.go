@@ -49,6 +49,7 @@ type clientSub struct {
 	owned                  map[uint16]uint64
 	msgs                   map[uint64]wire.Msg // by sequence, the last MSG
 	notices                map[uint64]wire.Notice
+	left                   bool
 }
 
 // Goal: each rule of the protocol, and each code that one node can answer with,

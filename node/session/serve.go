@@ -174,6 +174,9 @@ func (s *Sessions) redeliver(i uint32, c *conn, u *sub, l uint32, ln *lane, p *p
 		if !s.join(i, c, u, ln, en.seq) {
 			return ended
 		}
+		if v.run.count == 0 && fault.On("reused_delivery_id") {
+			v.run.delivery = en.delivery
+		}
 		v.undo = append(v.undo, undo{entry: e, delivery: en.delivery, at: en.at, flags: en.flags, size: en.size})
 		ln.removeDue(en, &g.entries)
 		s.send(i, c, u, e, en, ln, &rec)
@@ -250,7 +253,7 @@ func (s *Sessions) join(i uint32, c *conn, u *sub, ln *lane, seq op.Sequence) bo
 	if !s.note(i, c, u, ln) {
 		return false
 	}
-	if s.given >= 1<<op.IDCounterBits-1 {
+	if s.given >= idsMax {
 		v.refused = wire.CodeBackpressure // the node starts a new epoch
 		return false
 	}
@@ -266,9 +269,7 @@ func (s *Sessions) join(i uint32, c *conn, u *sub, ln *lane, seq op.Sequence) bo
 // send writes MSG for an entry that joined the run and begins its lease.
 func (s *Sessions) send(i uint32, c *conn, u *sub, e uint32, en *entry, ln *lane, rec *format.Record) {
 	v := &s.serving
-	if !fault.On("reused_delivery_id") {
-		s.given++
-	}
+	s.given++
 	en.delivery = v.run.delivery + op.DeliveryID(v.run.count)
 	v.run.count++
 	en.flags = 0
@@ -340,86 +341,4 @@ func (s *Sessions) takeBack(c *conn, u *sub, ln *lane) {
 	s.given = b.ids
 	c.out = c.out[:v.run.out]
 	v.undo, v.run = v.undo[:0], run{}
-}
-
-// enough says whether what is due reaches min_bytes, or cannot grow any more.
-func (s *Sessions) enough(u *sub, p *pull) bool {
-	v, g := &s.serving, &s.groups
-	b := u.balance()
-	count, size := uint32(0), uint64(0)
-	limit := min(uint32(p.maxMsgs), b.count)
-	add := func(rec *format.Record, found Lookup) bool {
-		switch found {
-		case LookupHit:
-			count++
-			size += uint64(len(rec.Key) + len(rec.Value))
-		case LookupPending:
-			v.reading = true
-			return false
-		default:
-		}
-		return count < limit && size < min(uint64(p.minBytes), uint64(p.maxBytes), b.bytes)
-	}
-	for _, l := range u.lanes {
-		ln := g.lanes.at(l)
-		if !ln.told || ln.revoking {
-			continue
-		}
-		for _, e := range ln.due {
-			en := g.entries.at(e)
-			if en.at > int64(v.logNow) {
-				if en.at != never {
-					v.look = min(v.look, s.instantOf(op.LogMillis(en.at)))
-				}
-				continue
-			}
-			rec, found := s.broker.Record(u.topic, ln.part, en.seq)
-			if !add(&rec, found) && !v.reading {
-				return true
-			}
-		}
-		last := s.view.LastSeq(u.topic, ln.part)
-		for seq := ln.next; seq <= last; seq++ {
-			rec, found := s.broker.Record(u.topic, ln.part, seq)
-			if !add(&rec, found) {
-				if !v.reading {
-					return true
-				}
-				break
-			}
-		}
-	}
-	p.ready = size
-	return false
-}
-
-// peek gives the value's size of the message that is next due of a lane.
-func (s *Sessions) peek(u *sub, ln *lane) (int, bool) {
-	if !ln.told || ln.revoking {
-		return 0, false
-	}
-	seq := ln.next
-	if len(ln.due) > 0 {
-		if en := s.groups.entries.at(ln.due[0]); en.at <= int64(s.broker.LogTime()) {
-			seq = en.seq
-		}
-	}
-	if seq > s.view.LastSeq(u.topic, ln.part) {
-		return 0, false
-	}
-	rec, found := s.broker.Record(u.topic, ln.part, seq)
-	return len(rec.Value), found == LookupHit
-}
-
-// oversizedFor says that a message beyond the window has held a lane for long
-// enough to say so, though others are served; it does that once per such time.
-func (s *Sessions) oversizedFor(u *sub, d clock.Duration) bool {
-	for _, l := range u.lanes {
-		ln := s.groups.lanes.at(l)
-		if ln.oversized != 0 && s.now.Sub(ln.oversized) >= d {
-			ln.oversized = s.now
-			return true
-		}
-	}
-	return false
 }

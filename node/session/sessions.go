@@ -201,6 +201,9 @@ func (s *Sessions) NextDeadline() clock.Instant {
 	at := s.timers.earliest()
 	if s.leading {
 		at = min(at, s.watch.next(s.patientDeadline()), s.groups.holdAt, s.jobs.retryAt)
+		if s.now < s.groups.pause {
+			at = min(at, s.groups.pause)
+		}
 	}
 	return at
 }

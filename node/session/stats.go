@@ -102,6 +102,10 @@ func (s *Sessions) Explain(id op.GroupID, part op.PartitionID) Explain {
 	return x
 }
 
+// IDsUsedUp says that this epoch has no delivery ids left (broker.md,
+// "Delivery"): the leader must start a new one.
+func (s *Sessions) IDsUsedUp() bool { return s.given >= idsMax || s.memberCount >= idsMax }
+
 // diagnostic puts a diagnostic id behind the text of an INTERNAL.
 func (s *Sessions) diagnostic(text string) string {
 	s.diagnostics++

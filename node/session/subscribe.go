@@ -23,6 +23,10 @@ func (s *Sessions) subscribe(i uint32, c *conn, n uint64, payload []byte) {
 		s.refuse(i, c, n, wire.CodeGroupAssignmentLimit, "this connection has 64 subscriptions: use another one for more")
 		return
 	}
+	if s.memberCount >= idsMax {
+		s.refuse(i, c, n, wire.CodeMetadataReadOnly, "the leader epoch has no ids left and gives way to the next: try again")
+		return
+	}
 	w := s.firstWindow(m.CreditCount, m.CreditBytes)
 	r := c.ring.at(n)
 	r.a, r.b = uint64(w.count), w.bytes
@@ -311,7 +315,10 @@ func (s *Sessions) retrySoon() { s.jobs.retryAt = min(s.jobs.retryAt, s.now.Add(
 // patientDeadline is the first deadline on the patient clock.
 func (s *Sessions) patientDeadline() clock.Instant {
 	g := &s.groups
-	at := min(g.leases.earliest(), g.silence.earliest())
+	at := g.silence.earliest()
+	if s.now >= g.pause {
+		at = min(at, g.leases.earliest())
+	}
 	if len(g.revokes) > 0 {
 		at = min(at, g.revokes[0].at)
 	}
