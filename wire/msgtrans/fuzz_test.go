@@ -75,7 +75,8 @@ func drain(s *Stream, b []byte, step int) (out []byte, err error) {
 		b = b[n:]
 		s.Filled(n)
 		for {
-			p, ok, err := s.Next()
+			var p Packet
+			ok, err := s.Next(&p)
 			if err != nil {
 				return out, err
 			}

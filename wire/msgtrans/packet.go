@@ -108,19 +108,19 @@ func Decode(b []byte, l Limits) (Packet, error) {
 	case int64(len(b)) > n:
 		return Packet{}, fmt.Errorf("%w: %d instead of %d bytes", ErrLong, len(b), n)
 	}
-	return h.packet(b), nil
+	var p Packet
+	h.packet(b, &p)
+	return p, nil
 }
 
-// packet returns the packet in b, which is h and what h counts.
-func (h *Header) packet(b []byte) Packet {
+// packet sets p to the packet in b, which is h and what h counts.
+func (h *Header) packet(b []byte, p *Packet) {
 	ext := HeaderBytes + h.ExtBytes
-	return Packet{
-		Compression: h.Compression,
-		Type:        h.Type,
-		Biz:         h.Biz,
-		ID:          h.ID,
-		Flags:       h.Flags,
-		Ext:         b[HeaderBytes:ext:ext],
-		Payload:     b[ext:len(b):len(b)],
-	}
+	p.Compression = h.Compression
+	p.Type = h.Type
+	p.Biz = h.Biz
+	p.ID = h.ID
+	p.Flags = h.Flags
+	p.Ext = b[HeaderBytes:ext:ext]
+	p.Payload = b[ext:len(b):len(b)]
 }

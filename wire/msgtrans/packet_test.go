@@ -103,6 +103,7 @@ func TestUncompressedPacketsDoNotAllocate(t *testing.T) {
 	buf := make([]byte, 0, 2048)
 	stream := NewStream(Bare, Limits{})
 	stream.Space()
+	var decoded Packet
 	if n := testing.AllocsPerRun(100, func() {
 		out, err := Append(buf, &p, Bare)
 		if err != nil {
@@ -112,7 +113,7 @@ func TestUncompressedPacketsDoNotAllocate(t *testing.T) {
 			t.Fatal(err)
 		}
 		stream.Filled(copy(stream.Space(), out))
-		if _, ok, err := stream.Next(); !ok || err != nil {
+		if ok, err := stream.Next(&decoded); !ok || err != nil {
 			t.Fatal(ok, err)
 		}
 	}); n != 0 {

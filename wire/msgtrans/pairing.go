@@ -16,24 +16,26 @@ type Instant int64
 //
 // Ids come from one counter for OneWay and Request, start at 1, wrap from
 // 2^32-1 to 1 and leave out those that are pending (invariant 5).
+//
+// Pending requests form a list ordered by deadline, then by age. A new one is put
+// in from the end: where all have the same timeout, that is its place. A heap would
+// bound the walk of the others, which pendingMax does, and cost more in the usual case.
 type Pairing[T any] struct {
 	pendingMax int
 	last       MessageID
 	begun      uint64
-	byID       map[MessageID]int32 // slot; looked up only, never walked
-	slots      []pending[T]
+	slots      []pending[T] // slot 0 is the list's head and tail
 	free       []int32
-	// heap orders the slots in use by deadline, then by age.
-	heap      []int32
-	unmatched uint64
+	table      slotTable
+	unmatched  uint64
 }
 
 type pending[T any] struct {
-	id       MessageID
-	deadline Instant
-	age      uint64 // requests begun before this one
-	at       int    // index in heap
-	value    T
+	id         MessageID
+	deadline   Instant
+	age        uint64 // requests begun before this one
+	prev, next int32
+	value      T
 }
 
 // Ended is a request that left the table without a Response.
@@ -48,11 +50,11 @@ func NewPairing[T any](pendingMax int) *Pairing[T] {
 	if pendingMax <= 0 {
 		pendingMax = DefaultPendingRequests
 	}
-	return &Pairing[T]{pendingMax: pendingMax, byID: make(map[MessageID]int32)}
+	return &Pairing[T]{pendingMax: pendingMax, slots: make([]pending[T], 1)}
 }
 
 // Len returns the number of pending requests.
-func (p *Pairing[T]) Len() int { return len(p.heap) }
+func (p *Pairing[T]) Len() int { return p.table.used }
 
 // Unmatched returns how many Responses found no request: late, duplicate or
 // foreign, which cannot be told apart once the request is gone.
@@ -64,7 +66,7 @@ func (p *Pairing[T]) OneWay() MessageID { return p.issue() }
 // Begin issues the id of a request and makes it pending until deadline. It
 // fails with [ErrPendingFull] if there are too many already.
 func (p *Pairing[T]) Begin(deadline Instant, value T) (MessageID, error) {
-	if len(p.heap) >= p.pendingMax {
+	if p.Len() >= p.pendingMax {
 		return 0, fmt.Errorf("%w: %d", ErrPendingFull, p.pendingMax)
 	}
 	id := p.issue()
@@ -74,11 +76,15 @@ func (p *Pairing[T]) Begin(deadline Instant, value T) (MessageID, error) {
 	} else {
 		p.slots = append(p.slots, pending[T]{})
 	}
-	p.slots[slot] = pending[T]{id: id, deadline: deadline, age: p.begun, at: len(p.heap), value: value}
+	prev := p.slots[0].prev
+	for prev != 0 && p.slots[prev].deadline > deadline {
+		prev = p.slots[prev].prev
+	}
+	next := p.slots[prev].next
+	p.slots[slot] = pending[T]{id: id, deadline: deadline, age: p.begun, prev: prev, next: next, value: value}
+	p.slots[prev].next, p.slots[next].prev = slot, slot
 	p.begun++
-	p.byID[id] = slot
-	p.heap = append(p.heap, slot)
-	p.up(len(p.heap) - 1)
+	p.table.put(id, slot)
 	return id, nil
 }
 
@@ -94,7 +100,7 @@ func (p *Pairing[T]) Match(id MessageID) (T, bool) {
 
 // Cancel takes a request back that its caller has given up.
 func (p *Pairing[T]) Cancel(id MessageID) (T, bool) {
-	slot, ok := p.byID[id]
+	slot, ok := p.table.get(id)
 	if !ok {
 		var none T
 		return none, false
@@ -104,38 +110,36 @@ func (p *Pairing[T]) Cancel(id MessageID) (T, bool) {
 
 // Deadline returns the earliest deadline, false if nothing is pending.
 func (p *Pairing[T]) Deadline() (Instant, bool) {
-	if len(p.heap) == 0 {
-		return 0, false
-	}
-	return p.slots[p.heap[0]].deadline, true
+	first := p.slots[0].next
+	return p.slots[first].deadline, first != 0
 }
 
 // Expire appends to out the requests whose deadline is not after now, the
 // earliest first, and forgets them.
 func (p *Pairing[T]) Expire(now Instant, out []Ended[T]) []Ended[T] {
-	for len(p.heap) > 0 {
-		slot := p.heap[0]
-		if p.slots[slot].deadline > now {
-			break
+	for {
+		first := p.slots[0].next
+		if first == 0 || p.slots[first].deadline > now {
+			return out
 		}
-		id := p.slots[slot].id
-		out = append(out, Ended[T]{ID: id, Value: p.remove(slot)})
+		id := p.slots[first].id
+		out = append(out, Ended[T]{ID: id, Value: p.remove(first)})
 	}
-	return out
 }
 
 // Reset appends every pending request to out, the oldest first, forgets them
 // and starts the ids at 1 again. It is what a connection's end requires
 // (section 10).
 func (p *Pairing[T]) Reset(out []Ended[T]) []Ended[T] {
-	slices.SortFunc(p.heap, func(a, b int32) int { return cmp.Compare(p.slots[a].age, p.slots[b].age) })
-	for _, slot := range p.heap {
-		s := &p.slots[slot]
-		out = append(out, Ended[T]{ID: s.id, Value: s.value})
+	var order []int32
+	for slot := p.slots[0].next; slot != 0; slot = p.slots[slot].next {
+		order = append(order, slot)
 	}
-	clear(p.byID)
-	clear(p.slots)
-	p.slots, p.free, p.heap = p.slots[:0], p.free[:0], p.heap[:0]
+	slices.SortFunc(order, func(a, b int32) int { return cmp.Compare(p.slots[a].age, p.slots[b].age) })
+	for _, slot := range order {
+		id := p.slots[slot].id
+		out = append(out, Ended[T]{ID: id, Value: p.remove(slot)})
+	}
 	p.last = 0
 	return out
 }
@@ -146,7 +150,7 @@ func (p *Pairing[T]) issue() MessageID {
 		if p.last == 0 {
 			continue
 		}
-		if _, taken := p.byID[p.last]; !taken {
+		if _, taken := p.table.get(p.last); !taken {
 			return p.last
 		}
 	}
@@ -154,54 +158,13 @@ func (p *Pairing[T]) issue() MessageID {
 
 func (p *Pairing[T]) remove(slot int32) T {
 	s := &p.slots[slot]
-	at, last := s.at, len(p.heap)-1
-	if p.heap[at] != slot {
-		panic("msgtrans: invariant 6: a pending request is not where its slot says")
+	if p.slots[s.prev].next != slot || p.slots[s.next].prev != slot {
+		panic("msgtrans: invariant 6: a pending request is not in the list")
 	}
-	p.swap(at, last)
-	p.heap = p.heap[:last]
-	if at < last {
-		p.down(at)
-		p.up(at)
-	}
+	p.slots[s.prev].next, p.slots[s.next].prev = s.next, s.prev
 	value := s.value
-	delete(p.byID, s.id)
+	p.table.delete(s.id)
 	*s = pending[T]{}
 	p.free = append(p.free, slot)
 	return value
-}
-
-func (p *Pairing[T]) less(i, j int) bool {
-	a, b := &p.slots[p.heap[i]], &p.slots[p.heap[j]]
-	return a.deadline < b.deadline || a.deadline == b.deadline && a.age < b.age
-}
-
-func (p *Pairing[T]) swap(i, j int) {
-	p.heap[i], p.heap[j] = p.heap[j], p.heap[i]
-	p.slots[p.heap[i]].at = i
-	p.slots[p.heap[j]].at = j
-}
-
-func (p *Pairing[T]) up(i int) {
-	for i > 0 && p.less(i, (i-1)/2) {
-		p.swap(i, (i-1)/2)
-		i = (i - 1) / 2
-	}
-}
-
-func (p *Pairing[T]) down(i int) {
-	for {
-		child := 2*i + 1
-		if child >= len(p.heap) {
-			return
-		}
-		if child+1 < len(p.heap) && p.less(child+1, child) {
-			child++
-		}
-		if !p.less(child, i) {
-			return
-		}
-		p.swap(i, child)
-		i = child
-	}
 }

@@ -115,8 +115,8 @@ func TestPairingAgreesWithAList(t *testing.T) {
 				model.pending, model.last = nil, 0
 			},
 			"": func(t *rapid.T) {
-				if p.Len() != len(model.pending) || p.Unmatched() != unmatched || len(p.byID) != p.Len() {
-					t.Fatalf("%d pending, %d by id, %d unmatched", p.Len(), len(p.byID), p.Unmatched())
+				if p.Len() != len(model.pending) || p.Unmatched() != unmatched || listLen(p) != p.Len() {
+					t.Fatalf("%d pending, %d in the list, %d unmatched", p.Len(), listLen(p), p.Unmatched())
 				}
 				first, ok := p.Deadline()
 				if ok != (len(model.pending) > 0) {
@@ -126,6 +126,46 @@ func TestPairingAgreesWithAList(t *testing.T) {
 					if model.due[e.ID] < first {
 						t.Fatalf("deadline %d is not the earliest", first)
 					}
+				}
+			},
+		})
+	})
+}
+
+func listLen(p *Pairing[int]) (n int) {
+	for slot := p.slots[0].next; slot != 0; slot = p.slots[slot].next {
+		n++
+	}
+	return n
+}
+
+// Goal: the table agrees with a map, which makes ids collide and tables grow.
+func TestSlotTableAgreesWithAMap(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var table slotTable
+		model := map[MessageID]int32{}
+		id := func(t *rapid.T) MessageID {
+			return MessageID(rapid.SampledFrom([]uint32{1, 2, 3, 17, 18, 33, 65, math.MaxUint32, math.MaxUint32 - 15, 15, 16, 31, 47}).Draw(t, "id"))
+		}
+		t.Repeat(map[string]func(*rapid.T){
+			"put or delete": func(t *rapid.T) {
+				id := id(t)
+				if _, ok := model[id]; ok {
+					table.delete(id)
+					delete(model, id)
+					return
+				}
+				model[id] = int32(len(model)) + 1
+				table.put(id, model[id])
+			},
+			"": func(t *rapid.T) {
+				id := id(t)
+				want, there := model[id]
+				if got, ok := table.get(id); ok != there || ok && got != want {
+					t.Fatalf("id %d: %d, %v; want %d, %v", id, got, ok, want, there)
+				}
+				if table.used != len(model) {
+					t.Fatalf("%d used, want %d", table.used, len(model))
 				}
 			},
 		})

@@ -21,7 +21,7 @@ const (
 //
 //	n, err := conn.Read(s.Space())
 //	s.Filled(n)
-//	for { p, ok, err := s.Next(); ... }
+//	for { ok, err := s.Next(&p); ... }
 //
 // A stream holds at most twice the bytes that have arrived of a packet, and
 // never more than the longest packet that it admits (invariant 2).
@@ -78,11 +78,11 @@ func (s *Stream) Filled(n int) { s.w += n }
 // connection more than 0 means that the peer died in mid-packet.
 func (s *Stream) Buffered() int { return s.w - s.r }
 
-// Next returns the next packet, or false if its bytes have not all arrived. The
-// packet is borrowed until the next call of Space. An error is final.
-func (s *Stream) Next() (Packet, bool, error) {
+// Next sets p to the next packet, or returns false if its bytes have not all
+// arrived. The packet is borrowed until the next call of Space. An error is final.
+func (s *Stream) Next(p *Packet) (bool, error) {
 	if s.err != nil {
-		return Packet{}, false, s.err
+		return false, s.err
 	}
 	b := s.buf[s.r:s.w]
 	head := HeaderBytes
@@ -97,7 +97,7 @@ func (s *Stream) Next() (Packet, bool, error) {
 	}
 	if len(b) < head {
 		s.need = 0
-		return Packet{}, false, nil
+		return false, nil
 	}
 	h, err := ParseHeader(b[head-HeaderBytes:])
 	if err != nil {
@@ -118,11 +118,12 @@ func (s *Stream) Next() (Packet, bool, error) {
 	end := head - HeaderBytes + int(size)
 	if len(b) < end {
 		s.need = end
-		return Packet{}, false, nil
+		return false, nil
 	}
 	s.r += end
 	s.need = 0
-	return h.packet(b[head-HeaderBytes : end]), true, nil
+	h.packet(b[head-HeaderBytes:end], p)
+	return true, nil
 }
 
 func (s *Stream) checkPrefix(b []byte) error {
@@ -136,7 +137,7 @@ func (s *Stream) checkPrefix(b []byte) error {
 	return nil
 }
 
-func (s *Stream) fail(err error) (Packet, bool, error) {
+func (s *Stream) fail(err error) (bool, error) {
 	s.err = err
-	return Packet{}, false, err
+	return false, err
 }

@@ -47,7 +47,8 @@ func TestStreamYieldsWhatWasSentHoweverCut(t *testing.T) {
 				t.Fatalf("a buffer of %d for %d bytes", len(s.buf), s.Buffered())
 			}
 			for {
-				p, ok, err := s.Next()
+				var p Packet
+				ok, err := s.Next(&p)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -92,14 +93,14 @@ func TestStreamRefusesOnTheHeaderAlone(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			s := NewStream(c.framing, Limits{PacketBytes: 64 << 20})
 			s.Filled(copy(s.Space(), c.bytes))
-			if _, _, err := s.Next(); !errors.Is(err, c.want) {
+			if _, err := s.Next(new(Packet)); !errors.Is(err, c.want) {
 				t.Fatalf("got %v, want %v", err, c.want)
 			}
 			if len(s.buf) != streamBytes {
 				t.Fatalf("a buffer of %d", len(s.buf))
 			}
 			s.Filled(copy(s.Space(), sample(t)))
-			if _, ok, err := s.Next(); ok || !errors.Is(err, c.want) {
+			if ok, err := s.Next(new(Packet)); ok || !errors.Is(err, c.want) {
 				t.Fatalf("after the refusal: %v, %v", ok, err)
 			}
 		})
@@ -117,7 +118,7 @@ func TestStreamGivesALargeBufferBack(t *testing.T) {
 		n := copy(s.Space(), wire)
 		wire = wire[n:]
 		s.Filled(n)
-		if _, _, err := s.Next(); err != nil {
+		if _, err := s.Next(new(Packet)); err != nil {
 			t.Fatal(err)
 		}
 	}
