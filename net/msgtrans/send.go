@@ -1,0 +1,269 @@
+package msgtrans
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	wire "github.com/mortarmq/mortarmq/wire/msgtrans"
+)
+
+// call is a request that waits for its end.
+type call struct {
+	// done gets one value when the call is complete; fn is called instead if it is set.
+	done  chan struct{}
+	fn    func(Message, error)
+	reply Message
+	err   error
+}
+
+func newCall() any { return &call{done: make(chan struct{}, 1)} }
+
+// complete ends a call that has left the table of pending requests.
+func (l *call) complete(m Message, err error) {
+	if l.fn != nil {
+		l.fn(m, err)
+		return
+	}
+	l.reply, l.err = m, err
+	l.done <- struct{}{}
+}
+
+// endCall returns what l was completed with.
+func (c *Conn) endCall(l *call) (Message, error) {
+	m, err := l.reply, l.err
+	c.freeCall(l)
+	return m, err
+}
+
+func (c *Conn) freeCall(l *call) {
+	l.reply, l.err = Message{}, nil
+	c.set.calls.Put(l)
+}
+
+// Send sends a OneWay. It returns when the message is in the send queue, waiting
+// for room until ctx ends.
+func (c *Conn) Send(ctx context.Context, m Message) error {
+	p := m.packet(wire.OneWay)
+	return c.send(ctx, "send", &p, m.Compression, nil)
+}
+
+// Request sends a Request and waits for its Response, until ctx or RequestTimeout
+// ends. When the caller gives up, a Response that comes later is dropped.
+func (c *Conn) Request(ctx context.Context, m Message) (Message, error) {
+	l := c.set.calls.Get().(*call)
+	p := m.packet(wire.Request)
+	if err := c.send(ctx, "request", &p, m.Compression, l); err != nil {
+		c.freeCall(l)
+		return Message{}, err
+	}
+	cancelled := ctx.Done()
+	if cancelled == nil {
+		<-l.done // cheaper than a select
+		return c.endCall(l)
+	}
+	select {
+	case <-l.done:
+	case <-cancelled:
+		c.mu.Lock()
+		_, mine := c.pairing.Cancel(p.ID)
+		c.mu.Unlock()
+		if mine {
+			c.freeCall(l)
+			c.quietened()
+			if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+				c.stats.timeouts.Add(1)
+			}
+			return Message{}, contextError("request", ctx)
+		}
+		<-l.done // it was completed at the same moment
+	}
+	return c.endCall(l)
+}
+
+// RequestFunc sends a Request and returns when it is in the send queue. done is
+// called exactly once, with the Response or the error, if RequestFunc returned nil;
+// it runs where the connection reads, must not block, and borrows the message only
+// until it returns. ctx bounds the wait for
+// room, and its deadline the wait for the Response; its cancellation does not end
+// the request.
+func (c *Conn) RequestFunc(ctx context.Context, m Message, done func(Message, error)) error {
+	p := m.packet(wire.Request)
+	return c.send(ctx, "request", &p, m.Compression, &call{fn: done})
+}
+
+// wireBytes is what p takes of the send queue.
+func (c *Conn) wireBytes(p *Packet) int {
+	n := int(p.PacketBytes())
+	if c.out.framing == wire.Prefixed {
+		n += wire.PrefixBytes
+	}
+	return n
+}
+
+// send compresses and queues p, and gives it its id unless it is a Response. l is
+// the call of a Request. If it fails, nothing of p is left behind.
+func (c *Conn) send(ctx context.Context, op string, p *Packet, with Compression, l *call) error {
+	if err := ctx.Err(); err != nil {
+		return contextError(op, ctx)
+	}
+	if with != None {
+		codec := c.set.codecs.get()
+		defer c.set.codecs.put(codec)
+		b, err := codec.Compress(codec.scratch[:0], p.Payload, with)
+		if err != nil {
+			return during(op, err)
+		}
+		codec.scratch, p.Payload = b, b
+	}
+	if n := p.PacketBytes(); n > int64(c.set.limits.PacketBytes) {
+		return &Error{Op: op, Kind: ErrLimit, Cause: fmt.Errorf("%w: %d bytes, at most %d", wire.ErrPacketTooLong, n, c.set.limits.PacketBytes)}
+	}
+	size := c.wireBytes(p)
+	var at wire.Instant
+	if l != nil {
+		at = c.now() + wire.Instant(c.set.RequestTimeout)
+		if d, ok := ctx.Deadline(); ok {
+			at = min(at, wire.Instant(d.Sub(c.born)))
+		}
+	}
+
+	w := waiter{op: op, packet: p, bytes: size, at: at, call: l}
+	c.mu.Lock()
+	if err := c.mayQueue(op, p.Type); err != nil {
+		c.mu.Unlock()
+		return err
+	}
+	queued, err := c.out.add(&w)
+	if err != nil {
+		c.mu.Unlock()
+		return err
+	}
+	if !queued {
+		return c.waitForRoom(ctx, w)
+	}
+	wake := c.writerIdle
+	c.writerIdle = false
+	c.mu.Unlock()
+	if wake {
+		c.wake <- struct{}{}
+	}
+	return nil
+}
+
+// mayQueue reports, under mu, whether packets of type t are still taken.
+func (c *Conn) mayQueue(op string, t Type) error {
+	switch state := c.state.Load(); {
+	case state == stateEnded:
+		return &Error{Op: op, Kind: kindOfEnd(c.err), Cause: errors.Join(errUnsent, c.err)}
+	case state == stateOpen, t == wire.Response && state == stateDraining:
+		return nil
+	}
+	return &Error{Op: op, Kind: ErrClosed, Cause: errors.Join(errUnsent, errDraining)}
+}
+
+var errDraining = errors.New("the connection is being closed")
+
+// kindOfEnd returns the kind of the error that a connection ended with.
+func kindOfEnd(err error) error {
+	var e *Error
+	if errors.As(err, &e) {
+		return e.Kind
+	}
+	return ErrClosed
+}
+
+// queue puts the packet of w into the send queue, under mu.
+func (c *Conn) queue(w *waiter) error {
+	switch p := w.packet; p.Type {
+	case wire.OneWay:
+		p.ID = c.pairing.OneWay()
+	case wire.Request:
+		id, err := c.pairing.Begin(w.at, w.call)
+		if err != nil {
+			return &Error{Op: w.op, Kind: ErrLimit, Cause: err}
+		}
+		p.ID = id
+		c.stats.requests.Add(1)
+		c.arm(w.at)
+	}
+	if err := c.out.put(w.packet); err != nil {
+		c.pairing.Cancel(w.packet.ID)
+		return &Error{Op: w.op, Kind: ErrLimit, Cause: err}
+	}
+	return nil
+}
+
+// waitForRoom waits until the packet of w is queued. mu is held before, not after.
+// The writer, which makes room, needs no waking.
+func (c *Conn) waitForRoom(ctx context.Context, w waiter) error {
+	w.ready = make(chan struct{})
+	c.out.waiters = append(c.out.waiters, &w)
+	c.mu.Unlock()
+	var patience <-chan time.Time
+	if _, bounded := ctx.Deadline(); !bounded {
+		t := time.NewTimer(c.set.RequestTimeout)
+		defer t.Stop()
+		patience = t.C
+	}
+	var why error
+	select {
+	case <-w.ready:
+	case <-ctx.Done():
+		why = contextError(w.op, ctx)
+	case <-patience:
+		why = &Error{Op: w.op, Kind: ErrTimeout, Cause: errQueueFull}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if w.queued || w.err != nil {
+		return w.err
+	}
+	if c.state.Load() == stateEnded {
+		return &Error{Op: w.op, Kind: kindOfEnd(c.err), Cause: errors.Join(errUnsent, c.err)}
+	}
+	c.out.leave(&w)
+	return why
+}
+
+var errQueueFull = errors.New("the send queue is full")
+
+// arm makes sure, under mu, that the timer fires at the latest at the given instant.
+func (c *Conn) arm(at wire.Instant) {
+	if c.deadlineAt != 0 && c.deadlineAt <= at {
+		return
+	}
+	c.deadlineAt = at
+	wait := time.Duration(at - c.now())
+	if c.deadline == nil {
+		c.deadline = time.AfterFunc(wait, c.expire)
+		return
+	}
+	c.deadline.Reset(wait)
+}
+
+// expire fails the requests whose time has run out.
+func (c *Conn) expire() {
+	c.mu.Lock()
+	c.deadlineAt = 0
+	if c.state.Load() == stateEnded {
+		c.mu.Unlock()
+		return
+	}
+	late := c.pairing.Expire(c.now(), nil)
+	if at, ok := c.pairing.Deadline(); ok {
+		c.arm(at)
+	}
+	c.mu.Unlock()
+	for _, r := range late {
+		c.stats.timeouts.Add(1)
+		r.Value.complete(Message{}, &Error{Op: "request", Kind: ErrTimeout, Cause: errNoResponse})
+	}
+	if len(late) > 0 {
+		c.quietened()
+	}
+}
+
+// errNoResponse is a deadline that was exceeded, whoever noticed it first.
+var errNoResponse = fmt.Errorf("no Response: %w", context.DeadlineExceeded)

@@ -1,0 +1,146 @@
+package ws
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync/atomic"
+
+	"github.com/coder/websocket"
+)
+
+const (
+	// readBytes is a connection's buffer when nothing large is on its way.
+	readBytes = 4 << 10
+	// readKeepBytes is the largest buffer kept from one message to the next.
+	readKeepBytes = 128 << 10
+)
+
+// ErrTooBig says that a message was over the limit of the end that reports it.
+var ErrTooBig = websocket.ErrMessageTooBig
+
+// Status codes of the close frame (RFC 6455, section 7.4.1).
+const (
+	StatusNormal        = int(websocket.StatusNormalClosure)
+	StatusGoingAway     = int(websocket.StatusGoingAway)
+	StatusProtocolError = int(websocket.StatusProtocolError)
+	StatusTooBig        = int(websocket.StatusMessageTooBig)
+)
+
+// Conn moves binary messages. Next and Write may be used by one goroutine each.
+type Conn struct {
+	ws    *websocket.Conn
+	cork  *cork
+	under io.Closer // what the cork stands on
+	buf   []byte
+	texts atomic.Uint64
+}
+
+func newConn(c *websocket.Conn, k *cork, under io.Closer, messageBytesMax int) *Conn {
+	c.SetReadLimit(int64(messageBytesMax))
+	return &Conn{ws: c, cork: k, under: under}
+}
+
+// Subprotocol returns what was agreed on, empty if nothing was.
+func (c *Conn) Subprotocol() string { return c.ws.Subprotocol() }
+
+// Texts returns how many text messages were read past.
+func (c *Conn) Texts() uint64 { return c.texts.Load() }
+
+// Next returns the next binary message, borrowed until the next call. It returns
+// io.EOF after the peer's regular close.
+func (c *Conn) Next() ([]byte, error) {
+	for {
+		typ, r, err := c.ws.Reader(context.Background())
+		if err != nil {
+			return nil, readError(err)
+		}
+		if typ != websocket.MessageBinary {
+			if _, err := io.Copy(io.Discard, r); err != nil {
+				return nil, readError(err)
+			}
+			c.texts.Add(1)
+			continue
+		}
+		b, err := c.readMessage(r)
+		if err != nil {
+			return nil, readError(err)
+		}
+		return b, nil
+	}
+}
+
+// readMessage reads r to its end into the buffer, which doubles as it fills.
+func (c *Conn) readMessage(r io.Reader) ([]byte, error) {
+	if c.buf == nil || cap(c.buf) > readKeepBytes {
+		c.buf = make([]byte, readBytes)
+	}
+	n := 0
+	for {
+		if n == len(c.buf) {
+			c.buf = append(c.buf, make([]byte, len(c.buf))...)
+		}
+		m, err := r.Read(c.buf[n:])
+		n += m
+		if errors.Is(err, io.EOF) {
+			return c.buf[:n], nil
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+}
+
+// readError gives a regular close the name that streams have for it. The library
+// wraps io.EOF when the connection broke, which is the contrary.
+func readError(err error) error {
+	switch websocket.CloseStatus(err) {
+	case websocket.StatusNormalClosure, websocket.StatusGoingAway:
+		return io.EOF
+	case -1:
+	default:
+		return fmt.Errorf("ws: %w", err)
+	}
+	if errors.Is(err, io.EOF) {
+		return io.ErrUnexpectedEOF
+	}
+	return err
+}
+
+// CloseStatus returns the code of the peer's close frame that err stands for, or -1.
+func CloseStatus(err error) int { return int(websocket.CloseStatus(err)) }
+
+// Write sends messages that lie back to back in buf; each ends at the offset that
+// ends has for it. It keeps nothing of buf.
+func (c *Conn) Write(buf []byte, ends []int) error {
+	c.cork.hold()
+	start := 0
+	for _, end := range ends {
+		if err := c.ws.Write(context.Background(), websocket.MessageBinary, buf[start:end]); err != nil {
+			_ = c.cork.release()
+			return err
+		}
+		start = end
+	}
+	return c.cork.release()
+}
+
+// Finish sends a close frame and waits for the peer's, at most for a few seconds.
+// Somebody must be calling Next meanwhile.
+func (c *Conn) Finish(status int, reason string) error {
+	return c.ws.Close(websocket.StatusCode(status), reason)
+}
+
+// Abort ends the connection at once; a close frame with status is sent if that is
+// possible without waiting for the peer to read.
+func (c *Conn) Abort() {
+	_ = c.under.Close()
+	_ = c.ws.CloseNow()
+}
+
+// WriteText sends a text message, which this package ignores when it comes: for the
+// protocols that have them, and for tests of those that do not.
+func (c *Conn) WriteText(s string) error {
+	return c.ws.Write(context.Background(), websocket.MessageText, []byte(s))
+}
