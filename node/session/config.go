@@ -58,8 +58,8 @@ const (
 	pullBytesMax   = 32 << 20 // MSG frames of one PULL (broker.md, "Credit")
 	queuedBytesMax = 1 << 20  // unwritten output at which reading stops
 	heldBytesMax   = 64 << 10 // held input at which the peer is made to wait
-	keepBufferMax  = 64 << 10 // output buffers above this are not kept
-	keepBytesMax   = 4 << 20  // output buffers kept in all
+	keepBufferMax  = 1 << 20  // output buffers above this are not kept
+	keepBytesMax   = 16 << 20 // output buffers kept in all
 )
 
 // Validate says what of the configuration cannot be.

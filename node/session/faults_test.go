@@ -21,7 +21,7 @@ func TestPlantedBugs(t *testing.T) {
 	} {
 		t.Run(bug, func(t *testing.T) {
 			run := func(plant string) ([]byte, error) {
-				cmd := exec.Command(os.Args[0], "-test.run", fmt.Sprintf("^%s$", by), "-rapid.nofailfile")
+				cmd := exec.Command(os.Args[0], "-test.run", fmt.Sprintf("^%s$", by), "-rapid.nofailfile", "-rapid.shrinktime=1ms")
 				cmd.Env = append(os.Environ(), "SESSION_PLANT="+plant)
 				return cmd.CombinedOutput()
 			}

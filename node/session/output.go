@@ -5,17 +5,34 @@ import (
 	"github.com/mortarmq/mortarmq/wire"
 )
 
-// bufferMin is the capacity of a new output buffer in bytes.
-const bufferMin = 512
+// Capacities of new output buffers in bytes: for answers, and for messages.
+const (
+	bufferSmall = 512
+	bufferLarge = 64 << 10
+)
 
 // buffers lends output buffers to connections for a turn, and takes them back
 // in the next one, when the net has copied what it could not write.
 //
-// Invariant 1: kept is the sum of the capacities in free.
+// Invariant 1: kept is the sum of the capacities in small and large.
 type buffers struct {
-	free [][]byte
-	lent [][]byte
-	kept int
+	small [][]byte
+	large [][]byte
+	lent  [][]byte
+	kept  int
+}
+
+// take gives a kept buffer of the list, if there is one with room for n bytes.
+func (b *buffers) take(list *[][]byte, n int) []byte {
+	last := len(*list) - 1
+	if last < 0 || cap((*list)[last]) < n {
+		return nil
+	}
+	buf := (*list)[last]
+	(*list)[last] = nil
+	*list = (*list)[:last]
+	b.kept -= cap(buf)
+	return buf
 }
 
 // reclaim takes back what the last turn sent.
@@ -37,24 +54,38 @@ func (s *Sessions) putBuffer(buf []byte) {
 		return
 	}
 	b.kept += cap(buf)
-	b.free = append(b.free, buf[:0])
+	if cap(buf) < bufferLarge {
+		b.small = append(b.small, buf[:0])
+	} else {
+		b.large = append(b.large, buf[:0])
+	}
 }
 
 // output gives the connection's buffer of this turn, to append to.
 func (s *Sessions) output(i uint32, c *conn) []byte {
 	if c.out == nil {
-		b := &s.buffers
-		if n := len(b.free); n > 0 {
-			c.out = b.free[n-1]
-			b.free[n-1] = nil
-			b.free = b.free[:n-1]
-			b.kept -= cap(c.out)
-		} else {
-			c.out = make([]byte, 0, bufferMin)
+		if c.out = s.buffers.take(&s.buffers.small, 0); c.out == nil {
+			c.out = make([]byte, 0, bufferSmall)
 		}
 		s.touch(i, c)
 	}
 	return c.out
+}
+
+// reserve makes room for n more bytes in the connection's output, which may
+// become large.
+func (s *Sessions) reserve(c *conn, n int) {
+	need := len(c.out) + n
+	if need <= cap(c.out) {
+		return
+	}
+	buf := s.buffers.take(&s.buffers.large, need)
+	if buf == nil {
+		buf = make([]byte, 0, max(need, 2*cap(c.out), bufferLarge))
+	}
+	buf = append(buf, c.out...)
+	s.putBuffer(c.out)
+	c.out = buf
 }
 
 // flush turns what the connections have to say into requests.

@@ -236,7 +236,7 @@ func (s *Sessions) fits(u *sub, ln *lane, p *pull, rec *format.Record) take {
 	case b.count == 0 || value > b.bytes:
 		v.short = true
 		return ended
-	case v.given > 0 && (v.size+size > int(p.maxBytes) || v.frames+size > pullBytesMax):
+	case v.given > 0 && (v.size+size > int(p.maxBytes) || v.frames+size+msgOverhead > pullBytesMax):
 		v.full = true
 		return ended
 	}
@@ -266,6 +266,9 @@ func (s *Sessions) join(i uint32, c *conn, u *sub, ln *lane, seq op.Sequence) bo
 	return true
 }
 
+// msgOverhead is the size of a MSG frame without key and value in bytes.
+const msgOverhead = 5 + 56
+
 // send writes MSG for an entry that joined the run and begins its lease.
 func (s *Sessions) send(i uint32, c *conn, u *sub, e uint32, en *entry, ln *lane, rec *format.Record) {
 	v := &s.serving
@@ -289,6 +292,7 @@ func (s *Sessions) send(i uint32, c *conn, u *sub, e uint32, en *entry, ln *lane
 		m.Flags |= wire.FlagMsgFromDLQ
 	}
 	before := len(c.out)
+	s.reserve(c, msgOverhead+len(rec.Key)+len(rec.Value))
 	c.out = m.Append(c.out)
 	v.given++
 	v.size += len(rec.Key) + len(rec.Value)
