@@ -127,9 +127,21 @@ func linearOps(x *index, l *Log, chain []uint64) []linearOp {
 			ops = append(ops, linearOp{low: int(d.Sequence), high: unbounded, call: d.At, ret: d.At, source: -1, what: "MSG"})
 		}
 	}
-	ops = append(ops, strangers(ops, chain)...)
+	ops = append(withoutIdle(ops), strangers(ops, chain)...)
 	slices.SortStableFunc(ops, func(a, b linearOp) int { return cmp.Compare(a.call, b.call) })
 	return ops
+}
+
+// withoutIdle leaves out the publishes without answer of records that another
+// publish is known to have appended: they had no effect.
+func withoutIdle(ops []linearOp) []linearOp {
+	appended := map[int]bool{}
+	for i := range ops {
+		if o := &ops[i]; o.append && !o.dedup {
+			appended[o.low] = true
+		}
+	}
+	return slices.DeleteFunc(ops, func(o linearOp) bool { return o.append && o.dedup && o.ret == Forever && appended[o.low] })
 }
 
 // strangers are appends for the records that no operation accounts for: that
@@ -193,6 +205,7 @@ func direct(x *index, l *Log, ops []linearOp) (found []Finding) {
 	lower, upper := make([]Time, n+2), make([]Time, n+2)
 	by := make([]int, n+2) // which op set the upper bound
 	firstCall := make([]Time, n+2)
+	appended := make([]bool, n+2)
 	for s := range upper {
 		upper[s], by[s], firstCall[s] = Forever, -1, Forever
 	}
@@ -206,6 +219,10 @@ func direct(x *index, l *Log, ops []linearOp) (found []Finding) {
 		if o.append {
 			firstCall[o.low] = min(firstCall[o.low], o.call)
 			if !o.dedup {
+				if appended[o.low] {
+					return append(found, opFinding(x, l, o, "another publish was told that it had appended this record"))
+				}
+				appended[o.low] = true
 				lower[o.low] = max(lower[o.low], o.call)
 			}
 			limit(o.low, o.ret, i)

@@ -64,6 +64,11 @@ func TestLinearDedupAndRead(t *testing.T) {
 	expect(t, &History{Publishes: []Publish{published(1, 1, 10, 20)}, Deliveries: []Delivery{early}, Logs: []Log{logOf(1)}}, PropertyLinear)
 }
 
+// Goal: a record that two publishes are said to have appended is found.
+func TestLinearTwoAppends(t *testing.T) {
+	expect(t, &History{Publishes: []Publish{published(1, 1, 10, 20), published(1, 1, 30, 40)}, Logs: []Log{logOf(1)}}, PropertyLinear)
+}
+
 // Goal: refusals are held against what the log held: a gap where there was none,
 // and a sequence called expired that was the next one.
 func TestLinearRefusals(t *testing.T) {

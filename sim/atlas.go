@@ -1,0 +1,92 @@
+package sim
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/mortarmq/mortarmq/checker"
+	"github.com/mortarmq/mortarmq/node"
+)
+
+// atlas knows which faults have happened and what they excuse.
+//
+// Inside it, to be survived without anything being lost, and without a refusal:
+// every crash, stop and pause; unsynced bytes and names kept, dropped or torn;
+// slow and stalled disks; a full disk for a while; a write or sync that fails
+// once (the node may end, and must come back); clocks; clients; the network.
+//
+// Beyond it, on a single node: a disk that lies about syncs, rot of synced
+// bytes, a lost or unreadable file, a misdirected write. The node may then
+// refuse: it names the damage, and the run ends as held. What it may not do is
+// lose something and serve on as if nothing had happened, where storage.md says
+// that it can be known. It cannot be known after a power loss while a lying disk
+// held acknowledged bytes back, nor where damage hits what looks like the
+// unsynced end of the journal: then losses are excused.
+type atlas struct {
+	w *world
+
+	io         bool   // a write or sync was made to fail
+	beyondWhat string // the first fault beyond the atlas, "" without
+	lies       bool
+	damaged    bool // the node has named damage
+	refused    string
+	tail       bool // the node cut an end off after a fault beyond the atlas
+}
+
+// ioFault notes that a request will fail.
+func (a *atlas) ioFault() { a.io = true }
+
+// beyond notes a fault beyond the atlas.
+func (a *atlas) beyond(what string, lie bool) {
+	if a.beyondWhat == "" {
+		a.beyondWhat = what
+	}
+	a.lies = a.lies || lie
+}
+
+// lying says whether the disk model's promises and the disk's answers may differ
+// by a lie.
+func (a *atlas) lying() bool { return a.lies }
+
+// mayLose says whether losses are excused.
+func (a *atlas) mayLose() bool { return a.lies || a.beyondWhat != "" && (a.tail || a.damaged) }
+
+// hear takes in what the node says.
+func (a *atlas) hear(r *node.LogRecord) {
+	switch {
+	case strings.HasPrefix(r.Text, "damage:"):
+		a.damaged = true
+		if a.beyondWhat == "" {
+			a.w.finding(PropertyAvailability, "the node names damage that nobody did: %s", r.Text)
+		}
+	case strings.HasPrefix(r.Text, "cut an unsynced end"):
+		a.tail = a.tail || a.beyondWhat != ""
+	}
+}
+
+// mayExit judges an exit by failure. It is false when the run is over.
+func (a *atlas) mayExit(reason string) bool {
+	if a.beyondWhat != "" {
+		// Loud, as it must be. A node that ended because of a failed request may
+		// start again; one that refuses at start is done for.
+		if a.damaged || a.w.host.failures > 2 || !a.w.host.wasServing() {
+			a.refused = reason
+			a.w.stopped = true
+			return false
+		}
+		return true
+	}
+	if a.io && a.w.host.failures < 20 {
+		return true
+	}
+	a.w.finding(PropertyAvailability, "the node ended by itself: %s", reason)
+	return false
+}
+
+// excuse takes out of findings what a loss that is excused brings with it.
+func (a *atlas) excuse(found []checker.Finding) []checker.Finding {
+	if !a.mayLose() {
+		return found
+	}
+	return slices.DeleteFunc(found, func(f checker.Finding) bool { return f.Property != checker.PropertyBooks })
+}

@@ -1,0 +1,99 @@
+package sim
+
+import (
+	"github.com/mortarmq/mortarmq/checker"
+	"github.com/mortarmq/mortarmq/client/core"
+	"github.com/mortarmq/mortarmq/clock"
+	"github.com/mortarmq/mortarmq/sim/prng"
+)
+
+// consumerSide is what a client does with what it is handed.
+type consumerSide struct {
+	member uint64
+	calm   bool
+	// open are settlements that have no answer yet.
+	open []openSettle
+}
+
+type openSettle struct {
+	index    int // in the history
+	delivery uint64
+}
+
+// delivery notes what came and decides what becomes of it: the chance is the
+// message's and the attempt's own.
+func (s *consumerSide) delivery(c *client, d *core.Delivery) {
+	at := c.partitionOf(c.topicID(), d.Partition)
+	c.w.rec.h.Deliveries = append(c.w.rec.h.Deliveries, checker.Delivery{
+		Client: c.id, Group: c.group(), Member: s.member, Partition: at, Sequence: d.Sequence, DeliveryID: d.DeliveryID,
+		Ownership: d.OwnershipEpoch, Attempt: d.Attempt, Payload: identity(d.Key, d.Value), At: checker.Time(c.w.now),
+	})
+	c.w.note("delivery", uint64(c.id), uint64(d.Partition), d.Sequence, d.DeliveryID)
+	r := prng.New(prng.Mix(c.spec.Seed, d.Sequence<<16|uint64(d.Partition)<<8|uint64(d.Attempt)))
+	settle, think := core.SettleAck, clock.Duration(0)
+	if t := c.spec.Int("think", 0); t > 0 {
+		think = clock.Duration(r.Range(0, 2*t))
+	}
+	draw := int64(r.Intn(1000))
+	for _, choice := range [...]struct {
+		name   string
+		settle core.Settle
+	}{{"retry", core.SettleRetry}, {"reject", core.SettleReject}, {"release", core.SettleRelease}, {"ignore", core.SettleDrop}} {
+		if draw -= c.spec.Int(choice.name, 0); draw < 0 && draw >= -c.spec.Int(choice.name, 0) {
+			settle = choice.settle
+			break
+		}
+	}
+	if s.calm && settle != core.SettleReject {
+		settle, think = core.SettleAck, 0
+	}
+	if settle == core.SettleDrop { // past its lease, and only then an ACK
+		settle, think = core.SettleAck, c.w.plan.Span("lease")+clock.Duration(r.Range(0, int64(clock.Second)))
+	}
+	s.later(c, *d, settle, think)
+}
+
+// later settles when the time of thinking is over, if the process still lives.
+func (s *consumerSide) later(c *client, d core.Delivery, settle core.Settle, think clock.Duration) {
+	life := c.life
+	do := func() {
+		if c.core == nil || c.life != life || c.leaving {
+			return
+		}
+		kind := map[core.Settle]checker.SettleKind{core.SettleAck: checker.Ack, core.SettleRetry: checker.Retry, core.SettleReject: checker.Reject, core.SettleRelease: checker.Release}[settle]
+		i := c.w.rec.settle(checker.Settle{Client: c.id, Group: c.group(), Kind: kind, Partition: c.partitionOf(c.topicID(), d.Partition),
+			Sequence: d.Sequence, DeliveryID: d.DeliveryID, Ownership: d.OwnershipEpoch, Call: checker.Time(c.w.now)})
+		s.open = append(s.open, openSettle{i, d.DeliveryID})
+		c.input(core.Input{Kind: core.InputSettle, Handle: handle, Partition: d.Partition, Delivery: d.DeliveryID, Settle: settle})
+	}
+	if think == 0 {
+		do()
+		return
+	}
+	c.w.after(think, do)
+}
+
+// settled takes the answer to a settlement.
+func (s *consumerSide) settled(c *client, o *core.Settled) {
+	for j := range s.open {
+		if s.open[j].delivery != o.DeliveryID {
+			continue
+		}
+		h := &c.w.rec.h.Settles[s.open[j].index]
+		s.open = append(s.open[:j], s.open[j+1:]...)
+		switch {
+		case o.Lost:
+			return
+		case o.Code == 0:
+			h.Outcome = checker.OK
+		default:
+			h.Outcome, h.Code = codeOutcome(o.Code), o.Code
+		}
+		if h.Outcome != checker.Unknown {
+			h.Return = checker.Time(c.w.now)
+		}
+		return
+	}
+}
+
+func (s *consumerSide) lost() { s.open = s.open[:0] }

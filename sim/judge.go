@@ -1,0 +1,158 @@
+package sim
+
+import (
+	"fmt"
+
+	"github.com/mortarmq/mortarmq/checker"
+	"github.com/mortarmq/mortarmq/clock"
+	"github.com/mortarmq/mortarmq/node/op"
+)
+
+// Properties that a run checks itself, beside those of package checker.
+const (
+	PropertyPlan         = "plan"         // the plan asks for something that cannot be
+	PropertyPanic        = "panic"        // an assertion or a crash of the broker or a client
+	PropertyDurable      = "durable"      // acknowledged before it was durable, asked of the disk model
+	PropertyInvariant    = "invariant"    // machine.Check
+	PropertyReplay       = "replay"       // a restarted node's state is not the one that died
+	PropertyAvailability = "availability" // it ended or refused without a fault that may cause it
+	PropertyLiveness     = "liveness"     // it did not serve everybody to the end in time
+	PropertyOffline      = "offline"      // the directory does not verify
+	PropertyProtocol     = "protocol"     // a client was sent what no broker sends
+	PropertyLeak         = "leak"         // connections outlived their clients
+	PropertyMemory       = "memory"       // a bound on memory was passed
+	PropertySpin         = "spin"         // turns without end at one instant
+	spinTurns            = 20_000         // turns at one instant that are too many
+	sampleEvery          = clock.Duration(97) * clock.Millisecond
+)
+
+// judge looks on while the world runs.
+type judge struct {
+	w            *world
+	findings     []checker.Finding
+	sampleAt     clock.Instant
+	samples      int
+	spinAt       clock.Instant
+	spin         int
+	checks       uint64 // acknowledgements held against the disk model
+	inconclusive []string
+}
+
+// finding notes a broken property and ends the run.
+func (j *judge) finding(property, what string) {
+	j.w.note("finding " + property)
+	j.w.tell("FINDING %s: %s", property, what)
+	j.findings = append(j.findings, checker.Finding{Property: property, At: checker.Time(j.w.now), What: what})
+	j.w.stopped = true
+}
+
+// beforeSend is the moment before a turn's bytes leave: all that was applied
+// may be in them, so all of it must be durable.
+func (j *judge) beforeSend() {
+	h := j.w.host
+	if len(h.out.Net) == 0 || !h.serving() {
+		return
+	}
+	applied, _, _ := h.node.Machine().View().Applied()
+	if applied == h.applied {
+		return
+	}
+	h.applied = applied
+	j.checks++
+	if w := h.journal.settle(applied); w != nil && !j.w.atlas.lying() {
+		j.finding(PropertyDurable, fmt.Sprintf("op %d was applied and answered; a power loss now may take the write of ops up to %d: %s offset %d, %d bytes",
+			applied, w.last, w.path, w.offset, w.bytes))
+	}
+}
+
+// acked is the moment at which a client learns that its message is safe.
+func (j *judge) acked(m placed) {
+	j.checks++
+	if !j.w.host.journal.holds(m) && !j.w.atlas.lying() {
+		j.finding(PropertyDurable, fmt.Sprintf("a client was told that message %x is in topic %d partition %d; no durable journal write holds it", m.identity, m.topic, m.partition))
+	}
+}
+
+// afterTurn samples invariants and books.
+func (j *judge) afterTurn() {
+	w := j.w
+	if w.now == j.spinAt {
+		if j.spin++; j.spin > spinTurns {
+			j.finding(PropertySpin, fmt.Sprintf("%d turns at one instant", j.spin))
+		}
+	} else {
+		j.spinAt, j.spin = w.now, 0
+	}
+	if w.host.digest.known {
+		j.afterRestart()
+	}
+	if w.now >= j.sampleAt && w.host.serving() {
+		j.sampleAt = w.now.Add(sampleEvery)
+		j.sample()
+	}
+}
+
+// sample checks the machine and writes its books into the history.
+func (j *judge) sample() {
+	m := j.w.host.node.Machine()
+	j.samples++
+	if err := m.Check(); err != nil {
+		j.finding(PropertyInvariant, err.Error())
+		return
+	}
+	v := m.View()
+	for g, ok := v.NextGroup(0); ok; g, ok = v.NextGroup(g.ID) {
+		for p := range g.Partitions {
+			c, ok := v.Cursor(g.ID, op.PartitionID(p))
+			if !ok {
+				continue
+			}
+			o, _ := v.Owner(g.ID, op.PartitionID(p))
+			j.w.rec.h.Books = append(j.w.rec.h.Books, checker.Book{
+				At: checker.Time(j.w.now), Group: groupKey(g.Name, uint16(g.Topic)),
+				Partition: checker.Partition{Topic: uint16(g.Topic), Partition: p},
+				LastSeq:   uint64(c.LastSeq), Start: c.Start, Floor: uint64(c.Floor), NextFirst: uint64(c.NextFirst),
+				Unsettled: c.Unsettled, Delivered: c.Delivered, Dropped: c.Dropped, DLQ: c.DLQ, Quarantined: c.Quarantined,
+				Ownership: uint64(o.Epoch),
+			})
+		}
+	}
+}
+
+// groupKey names a group in a history.
+func groupKey(name string, topic uint16) string { return name }
+
+// beforeCrash keeps what the next incarnation must come back to.
+func (j *judge) beforeCrash() {
+	h := j.w.host
+	h.journal.dying()
+	h.digest = digestAt{}
+	if h.node == nil || !h.serving() {
+		return
+	}
+	j.sample()
+	applied, _, _ := h.node.Machine().View().Applied()
+	h.digest = digestAt{known: true, number: applied, digest: h.node.Machine().Digest()}
+}
+
+// afterRestart compares the state that recovery came to. Entries that were
+// synced and not yet applied when the node died come on top: then there is
+// nothing to compare with.
+func (j *judge) afterRestart() {
+	h := j.w.host
+	applied, _, _ := h.node.Machine().View().Applied()
+	switch {
+	case h.serving():
+		if applied <= h.digest.number && !j.w.atlas.mayLose() {
+			j.finding(PropertyReplay, fmt.Sprintf("op %d was applied before the crash; the restarted node serves at op %d", h.digest.number, applied))
+		}
+		h.digest.known = false
+		h.failures = 0
+	case applied == h.digest.number && h.node.Standing():
+		if d := h.node.Machine().Digest(); d != h.digest.digest && !j.w.atlas.mayLose() {
+			j.finding(PropertyReplay, fmt.Sprintf("at op %d the state was %x before the crash and is %x after it", applied, h.digest.digest, d))
+		}
+		j.w.marks.Mark("sim.replay_compared")
+		h.digest.known = false
+	}
+}

@@ -1,0 +1,188 @@
+package sim
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/mortarmq/mortarmq/checker"
+	"github.com/mortarmq/mortarmq/clock"
+	"github.com/mortarmq/mortarmq/sim/prng"
+	"github.com/mortarmq/mortarmq/wire"
+)
+
+// rawSub is the one subscription of a raw client.
+type rawSub struct {
+	asked  bool
+	joined bool
+	wire.SubResult
+	owned  []rawOwned
+	held   []rawDelivery // not answered yet
+	pulls  int
+	credit wire.Credit // to be given back
+}
+
+// rawOwned is a partition that it owns.
+type rawOwned struct {
+	partition uint16
+	ownership uint64
+}
+
+type rawDelivery struct {
+	wire.Msg
+	at     clock.Instant
+	member uint64
+}
+
+func (r *raw) group() string {
+	return fmt.Sprintf("g%d-%d", r.spec.Int("group", 0), r.spec.Int("topic", 0))
+}
+
+// member does what a member of a group does: join, pull, settle, give credit
+// back.
+func (r *raw) member() {
+	s := &r.sub
+	if !s.asked {
+		s.asked = true
+		m := wire.Sub{Group: []byte(r.group()), TopicID: r.topic, Partition: wire.PartitionAny}
+		r.sendBuf = m.Append(r.sendBuf)
+		r.ask(rawRequest{op: wire.OpSub, index: -1, also: wire.CodeGroupMemberLimit})
+		return
+	}
+	if !s.joined {
+		return
+	}
+	for len(s.held) > 0 && len(r.fifo) < 24 {
+		d := s.held[0]
+		if !r.w.calm && r.rand.Bool(20) {
+			break // later
+		}
+		s.held = s.held[1:]
+		r.settle(&d)
+		if r.rand.Bool(100) {
+			r.acked = append(r.acked, d)
+			if len(r.acked) > 20 {
+				r.acked = r.acked[1:]
+			}
+		}
+	}
+	if s.credit.CreditCount > 0 && len(s.held) == 0 && s.pulls == 0 {
+		c := s.credit
+		c.SubscriptionID, c.MembershipEpoch, c.Mode = s.SubscriptionID, s.MembershipEpoch, wire.CreditAdd
+		s.credit = wire.Credit{}
+		r.sendBuf = c.Append(r.sendBuf)
+		r.ask(rawRequest{op: wire.OpCredit, index: -1, also: wire.CodeStaleGeneration})
+	}
+	if s.pulls == 0 {
+		r.pull(s.MembershipEpoch, rawRequest{op: wire.OpPull, index: -1})
+	}
+}
+
+func (r *raw) pull(membership uint32, q rawRequest) {
+	s := &r.sub
+	m := wire.Pull{SubscriptionID: s.SubscriptionID, MemberID: s.MemberID, MembershipEpoch: membership, AssignmentEpoch: s.AssignmentEpoch,
+		MaxMsgs: uint16(1 + r.rand.Intn(40)), MaxBytes: uint32(1 + r.rand.Intn(1<<20)), WaitMs: uint16(r.rand.Intn(1000)), MinBytes: uint32(r.rand.Intn(100))}
+	for _, o := range s.owned {
+		m.OwnershipEpochs = wire.AppendEpochs(m.OwnershipEpochs, o.ownership)
+	}
+	s.pulls++
+	r.w.rec.polls++
+	r.sendBuf = m.Append(r.sendBuf)
+	r.ask(q)
+}
+
+// settle answers a delivery, mostly with an ACK.
+func (r *raw) settle(d *rawDelivery) {
+	kind := checker.Ack
+	if !r.w.calm {
+		kind = [...]checker.SettleKind{checker.Ack, checker.Retry, checker.Reject, checker.Release}[r.rand.Weighted(90, 5, 1, 4)]
+	}
+	r.sendSettle(d, kind, d.OwnershipEpoch, rawRequest{})
+	r.sub.credit.CreditCount++
+	r.sub.credit.CreditBytes += uint32(len(d.Value))
+}
+
+func (r *raw) sendSettle(d *rawDelivery, kind checker.SettleKind, ownership uint64, q rawRequest) {
+	q.index = r.w.rec.settle(checker.Settle{Client: r.id, Group: r.group(), Kind: kind, Partition: r.partition(int(d.Partition)),
+		Sequence: d.Sequence, DeliveryID: d.DeliveryID, Ownership: ownership, Call: checker.Time(r.w.now)})
+	if kind == checker.Ack {
+		m := wire.Ack{SubscriptionID: r.sub.SubscriptionID, TopicID: d.TopicID, Partition: d.Partition, Seq: d.Sequence, DeliveryID: d.DeliveryID, OwnershipEpoch: ownership}
+		r.sendBuf = m.Append(r.sendBuf)
+		q.op = wire.OpAck
+	} else {
+		m := wire.Nack{SubscriptionID: r.sub.SubscriptionID, TopicID: d.TopicID, Partition: d.Partition, Seq: d.Sequence, DeliveryID: d.DeliveryID, OwnershipEpoch: ownership,
+			Reason: map[checker.SettleKind]wire.NackReason{checker.Retry: wire.NackRetry, checker.Reject: wire.NackReject, checker.Release: wire.NackRelease}[kind]}
+		r.sendBuf = m.Append(r.sendBuf)
+		q.op = wire.OpNack
+	}
+	r.ask(q)
+}
+
+// oddMember does what a good member does not.
+func (r *raw) oddMember(rand *prng.Rand) {
+	s := &r.sub
+	if !s.joined {
+		return
+	}
+	switch rand.Intn(6) {
+	case 0: // once more what was settled already
+		if len(r.acked) > 0 {
+			d := r.acked[rand.Intn(len(r.acked))]
+			r.sendSettle(&d, checker.Ack, d.OwnershipEpoch, rawRequest{})
+		}
+	case 1: // under an epoch that it does not have
+		if len(s.held) > 0 {
+			d := s.held[0]
+			r.sendSettle(&d, checker.Ack, d.OwnershipEpoch+1+uint64(rand.Intn(3)), rawRequest{want: wire.CodeStaleOwner, also: wire.CodeUnknownDelivery})
+		}
+	case 2:
+		m := wire.Heartbeat{SubscriptionID: s.SubscriptionID, MemberID: s.MemberID + 1, MembershipEpoch: s.MembershipEpoch, AssignmentEpoch: s.AssignmentEpoch}
+		r.sendBuf = m.Append(r.sendBuf)
+		r.ask(rawRequest{op: wire.OpHeartbeat, index: -1, want: wire.CodeUnknownMember, also: wire.CodeStaleGeneration})
+	case 3:
+		m := wire.Credit{SubscriptionID: s.SubscriptionID + 7, MembershipEpoch: s.MembershipEpoch, Mode: wire.CreditAdd, CreditCount: 1}
+		r.sendBuf = m.Append(r.sendBuf)
+		r.ask(rawRequest{op: wire.OpCredit, index: -1, want: wire.CodeUnknownMember})
+	case 4:
+		r.pull(s.MembershipEpoch+1, rawRequest{op: wire.OpPull, index: -1, want: wire.CodeStaleGeneration})
+	default:
+		m := wire.Ack{SubscriptionID: s.SubscriptionID + 9, TopicID: r.topic, Seq: 1, DeliveryID: rand.Uint64(), OwnershipEpoch: 1}
+		r.sendBuf = m.Append(r.sendBuf)
+		r.ask(rawRequest{op: wire.OpAck, index: -1, want: wire.CodeUnknownMember})
+	}
+}
+
+// onNotice follows what the broker tells of owners.
+func (r *raw) onNotice(m *wire.Notice) {
+	s := &r.sub
+	if !s.joined || m.MemberID != s.MemberID {
+		r.w.finding(PropertyProtocol, "raw client %d: a NOTICE for member %x, before SUB's OK or of somebody else", r.id, m.MemberID)
+		return
+	}
+	s.MembershipEpoch, s.AssignmentEpoch = m.MembershipEpoch, m.AssignmentEpoch
+	i, found := slices.BinarySearchFunc(s.owned, m.Partition, func(o rawOwned, p uint16) int { return int(o.partition) - int(p) })
+	if m.Kind == wire.NoticeAssign {
+		o := rawOwned{m.Partition, m.OwnershipEpoch}
+		if found {
+			s.owned[i] = o
+		} else {
+			s.owned = slices.Insert(s.owned, i, o)
+		}
+	} else if found {
+		s.owned = slices.Delete(s.owned, i, i+1)
+		s.held = slices.DeleteFunc(s.held, func(d rawDelivery) bool { return d.Partition == m.Partition })
+	}
+	a := wire.ControlAck{NoticeID: m.NoticeID, NoticeKind: m.Kind, GroupID: m.GroupID, MembershipEpoch: m.MembershipEpoch, AssignmentEpoch: m.AssignmentEpoch, OwnershipEpoch: m.OwnershipEpoch}
+	r.sendBuf = a.Append(r.sendBuf)
+	r.ask(rawRequest{op: wire.OpControlAck, index: -1, also: wire.CodeStaleGeneration})
+}
+
+func (r *raw) onMsg(m *wire.Msg) {
+	s := &r.sub
+	d := rawDelivery{Msg: *m, at: r.w.now, member: s.MemberID}
+	r.w.rec.h.Deliveries = append(r.w.rec.h.Deliveries, checker.Delivery{
+		Client: r.id, Group: r.group(), Member: s.MemberID, Partition: r.partition(int(m.Partition)), Sequence: m.Sequence, DeliveryID: m.DeliveryID,
+		Ownership: m.OwnershipEpoch, Attempt: m.Attempt, Payload: identity(m.Key, m.Value), At: checker.Time(r.w.now),
+	})
+	d.Key, d.Value = nil, make([]byte, len(m.Value))
+	s.held = append(s.held, d)
+}
