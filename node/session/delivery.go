@@ -94,9 +94,6 @@ func (s *Sessions) drop(e uint32, en *entry, ln *lane) {
 	g.table.remove(e, &g.entries)
 	g.entries.release(e)
 	ln.entries--
-	if ln.entries+1 == maxUnsettled {
-		s.wakeLane(ln)
-	}
 }
 
 // wait puts an entry in line for its next delivery.
@@ -209,7 +206,11 @@ func (s *Sessions) settled(o *op.Op, done bool) {
 		return
 	}
 	if done {
+		full := ln.entries == maxUnsettled
 		s.drop(e, en, ln)
+		if full {
+			s.wakeLane(ln)
+		}
 	} else if en.delivery == o.Delivery {
 		en.flags &^= entrySettling
 	}

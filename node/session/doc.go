@@ -26,7 +26,8 @@
 // time has come, then first deliveries in log order. Each taken message becomes a
 // delivery of its lane with a lease and goes out as MSG; a Deliver op for the
 // run is proposed in the same turn, before anything else of that delivery can
-// be. ACK, NACK, the end of the lease, the end of the ownership - whichever is
+// be. MSG is no answer: it goes out when its PULL is served, which may be before
+// the answers that the PULL's own OK waits for. ACK, NACK, the end of the lease, the end of the ownership - whichever is
 // first in the log - ends it. A PULL that finds too little waits; what may change
 // that wakes it, once per turn.
 //

@@ -56,7 +56,8 @@ type lane struct {
 	revoking bool        // REVOKE was sent or is not needed: nothing more is delivered
 	assignID uint64      // notice ids; they mean something to the owner's connection
 	revokeID uint64
-	revoked  bool // Revoked is in the log's queue
+	noticed  [2][2]uint32 // membership and assignment epochs in them, by kind
+	revoked  bool         // Revoked is in the log's queue
 
 	next    op.Sequence
 	entries uint32   // handed and unsettled

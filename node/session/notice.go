@@ -39,6 +39,7 @@ func (s *Sessions) notice(gr *group, ln *lane, u *sub, kind wire.NoticeKind) uin
 	c := s.conns.at(u.conn)
 	u.membership, u.assignment = gr.membership, gr.assignment
 	c.noticeLast++
+	ln.noticed[kind] = [2]uint32{gr.membership, gr.assignment}
 	m := wire.Notice{
 		NoticeID: c.noticeLast, Kind: kind, GroupID: uint16(gr.id),
 		MembershipEpoch: gr.membership, AssignmentEpoch: gr.assignment, OwnershipEpoch: uint64(ln.epoch),
@@ -98,7 +99,7 @@ func (s *Sessions) noticed(c *conn, m *wire.ControlAck) (*group, *lane, *sub) {
 			if m.NoticeKind == wire.NoticeRevoke {
 				id = ln.revokeID
 			}
-			if id == m.NoticeID && uint64(ln.epoch) == m.OwnershipEpoch {
+			if id == m.NoticeID && uint64(ln.epoch) == m.OwnershipEpoch && ln.noticed[m.NoticeKind] == [2]uint32{m.MembershipEpoch, m.AssignmentEpoch} {
 				return s.groups.groups.at(ln.group), ln, u
 			}
 		}
@@ -195,9 +196,6 @@ func (s *Sessions) instantOf(t op.LogMillis) clock.Instant {
 	if t <= now {
 		return s.now
 	}
-	left := uint64(t - now)
-	if left > uint64(clock.Hour/clock.Millisecond)*1000 {
-		return clock.Never
-	}
-	return s.now.Add(clock.Duration(left) * clock.Millisecond)
+	const longest = op.LogMillis(1 << 40) // whoever waits looks again then
+	return s.now.Add(clock.Duration(min(t-now, longest)) * clock.Millisecond)
 }

@@ -293,6 +293,9 @@ func (s *Sessions) recordsCame(t op.TopicID, part op.PartitionID) {
 	for k := s.topics[t].group; k != 0; {
 		gr := g.groups.at(k - 1)
 		k = gr.next
+		if int(part) >= len(gr.lanes) {
+			continue
+		}
 		ln := g.lanes.at(gr.lanes[part])
 		ln.reading = false
 		s.wakeLane(ln)

@@ -516,7 +516,7 @@ func drawHostile(t *rapid.T) []byte {
 	id := rapid.Uint16Range(0, 3)
 	num := rapid.OneOf(rapid.Uint64Range(0, 5), rapid.Uint64())
 	var b []byte
-	switch rapid.IntRange(0, 11).Draw(t, "shape") {
+	switch rapid.IntRange(0, 12).Draw(t, "shape") {
 	case 0:
 		return rapid.SliceOfN(rapid.Byte(), 0, 200).Draw(t, "raw")
 	case 1:
@@ -554,6 +554,8 @@ func drawHostile(t *rapid.T) []byte {
 		for range rapid.IntRange(1, 1100).Draw(t, "pings") {
 			b = (&wire.Ping{}).Append(b)
 		}
+	case 11:
+		b = (&wire.Declare{Topic: []byte("t"), PartitionCount: 2, Flags: uint16(rapid.IntRange(0, 1).Draw(t, "delete"))}).Append(nil)
 	default:
 		b = (&wire.Pub{
 			TopicID: id.Draw(t, "t"), Partition: id.Draw(t, "p"), ProducerID: num.Draw(t, "pid"), ProducerSeq: num.Draw(t, "seq"), Flags: id.Draw(t, "f"),

@@ -359,6 +359,10 @@ func (s *script) line(at, text string) {
 		w.apply(n)
 	case "fail":
 		w.failAll(code(a.pos[0]))
+	case "doubt": // says so, and applies them later all the same
+		kept := slices.Clone(w.queue)
+		w.failAll(code(a.pos[0]))
+		w.queue = kept
 	case "refuse":
 		w.refuse, w.only = code(a.pos[0]), 0
 		if len(a.pos) > 1 {
@@ -398,7 +402,11 @@ func (s *script) line(at, text string) {
 	case "paused":
 		s.say("%v", s.peers[a.pos[0]].paused)
 	case "ops":
-		s.say("%s", names(w.outs))
+		if text := names(w.outs); text != "" {
+			s.say("%s", text)
+		} else {
+			s.say("none")
+		}
 		w.outs = nil
 	case "group":
 		g := op.GroupID(a.num("id", 1))
@@ -532,7 +540,7 @@ func (s *script) encode(c *client, a words) []byte {
 		}
 		m := wire.ControlAck{
 			NoticeID: n, NoticeKind: wire.NoticeKind(a.num("kind", uint64(known.Kind))), GroupID: uint16(a.num("group", uint64(known.GroupID))),
-			MembershipEpoch: known.MembershipEpoch, AssignmentEpoch: known.AssignmentEpoch,
+			MembershipEpoch: known.MembershipEpoch, AssignmentEpoch: uint32(a.num("assignment", uint64(known.AssignmentEpoch))),
 			OwnershipEpoch: a.num("own", known.OwnershipEpoch), Result: wire.ControlResult(a.num("result", 0)),
 		}
 		b = m.Append(nil)

@@ -83,9 +83,9 @@ func (s *Sessions) serve(i uint32, c *conn, u *sub, p *pull) bool {
 		p.look, p.reading = v.look, v.reading
 		return true
 	}
+	first := u.nextLane(&s.groups.lanes)
 	for k := range u.lanes {
-		l := u.lanes[u.turn(k, &s.groups.lanes)]
-		if !s.serveLane(i, c, u, l, p) {
+		if !s.serveLane(i, c, u, u.lanes[(first+k)%len(u.lanes)], p) {
 			break
 		}
 	}
@@ -100,6 +100,9 @@ func (s *Sessions) serve(i uint32, c *conn, u *sub, p *pull) bool {
 		v.code, v.text = wire.CodeMessageExceedsCredit, textExceeds
 	case v.refused == wire.CodeBackpressure:
 		v.code = v.refused
+	case v.refused != wire.CodeOK && !must:
+		p.look = min(p.look, s.now.Add(retryPause))
+		return true
 	case p.maxMsgs == 0:
 	default:
 		return !must
@@ -109,14 +112,13 @@ func (s *Sessions) serve(i uint32, c *conn, u *sub, p *pull) bool {
 
 const textExceeds = "the message that is next due is larger than the window: raise credit_bytes"
 
-// turn is the k-th lane of a subscription in the order of this PULL: it begins
-// behind the partition that was served last.
-func (u *sub) turn(k int, lanes *slab[lane]) int {
+// nextLane is where this PULL begins: behind the partition that was served last.
+func (u *sub) nextLane(lanes *slab[lane]) int {
 	first := 0
 	for first < len(u.lanes) && int(lanes.at(u.lanes[first]).part) <= u.served {
 		first++
 	}
-	return (first + k) % len(u.lanes)
+	return first
 }
 
 // serveLane gives what is due of one lane: redeliveries, then first deliveries.

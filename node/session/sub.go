@@ -153,8 +153,9 @@ func (s *Sessions) credit(i uint32, c *conn, n uint64, payload []byte) {
 
 // exceeds says whether the message that is next due is larger than a window.
 func (s *Sessions) exceeds(u *sub, window credit) bool {
+	first := u.nextLane(&s.groups.lanes)
 	for k := range u.lanes {
-		ln := s.groups.lanes.at(u.lanes[u.turn(k, &s.groups.lanes)])
+		ln := s.groups.lanes.at(u.lanes[(first+k)%len(u.lanes)])
 		if size, ok := s.peek(u, ln); ok {
 			return uint64(size) > window.bytes
 		}
