@@ -33,7 +33,10 @@ func (s *Set) Recover(positions []Position, removeUnknown bool) {
 	r := &recovery{positions: positions, removeUnknown: removeUnknown}
 	for i, pos := range positions {
 		assert(i == 0 || key(positions[i-1].Topic, positions[i-1].Partition) < key(pos.Topic, pos.Partition), "positions out of order")
-		s.add(&partition{topic: pos.Topic, part: pos.Partition})
+		s.add(&partition{
+			topic: pos.Topic, part: pos.Partition, last: pos.Last, base: pos.Base, offset: pos.Offset,
+			written: pos.Last, made: pos.Base, dirMade: pos.Base > 0,
+		})
 	}
 	s.recovery = r
 	s.begin(r)

@@ -13,7 +13,6 @@ import (
 // files.
 func (r *restorer) listed(s *Set, err disk.Errno) {
 	p, pos := r.p, r.pos
-	p.last, p.base, p.offset, p.written, p.made, p.dirMade = pos.Last, pos.Base, pos.Offset, pos.Last, pos.Base, pos.Base > 0
 	if err != disk.OK && err != disk.ErrNotExist {
 		r.damaged(s, Damage{Path: p.dir(), Sequence: 1, What: "cannot be listed: " + err.String()})
 		return

@@ -1,0 +1,212 @@
+package verify
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"testing"
+
+	"github.com/mortarmq/mortarmq/clock"
+	"github.com/mortarmq/mortarmq/disk"
+	"github.com/mortarmq/mortarmq/node/format"
+	"github.com/mortarmq/mortarmq/node/op"
+	"github.com/mortarmq/mortarmq/node/store"
+	"github.com/mortarmq/mortarmq/sim/simdisk"
+	"pgregory.net/rapid"
+)
+
+// stopped is the simulated disk of a stopped broker.
+type stopped struct{ d *simdisk.Disk }
+
+func (s stopped) List(dir string) ([]Entry, error) {
+	list, err := s.d.List(dir)
+	if errors.Is(err, disk.ErrNotExist) {
+		return nil, nil
+	}
+	var all []Entry
+	for _, e := range list {
+		all = append(all, Entry{e.Name, e.Size, e.Dir})
+	}
+	return all, err
+}
+
+type stoppedFile struct {
+	simdisk.Offline
+	path string
+	size int64
+}
+
+func (s stopped) Open(path string) (File, error) {
+	if s.d.Size(path) < 0 {
+		return nil, disk.ErrNotExist
+	}
+	return stoppedFile{s.d.Offline(), path, s.d.Size(path)}, nil
+}
+
+func (f stoppedFile) ReadAt(b []byte, off int64) (int, error) {
+	n, err := f.Offline.ReadAt(f.path, off, b)
+	if err == nil && n < len(b) {
+		err = io.EOF
+	}
+	return n, err
+}
+
+func (f stoppedFile) Size() int64  { return f.size }
+func (f stoppedFile) Close() error { return nil }
+
+// broker is just enough of a node to fill every file of a store.
+type broker struct {
+	t       *rapid.T
+	d       *simdisk.Disk
+	s       *store.Store
+	now     clock.Instant
+	ready   bool
+	applied op.Header
+	hash    op.Hash
+	epoch   op.Epoch
+	durable int
+	flushed op.Number
+	pending []*op.Builder // appended, not flushed
+	pieces  int           // of a checkpoint, to be given
+}
+
+// start begins a life and recovers.
+func (b *broker) start() {
+	b.s = store.New(store.Options{NodeID: 1, JournalFileBytes: 64 << 10, JournalCapBytes: 1 << 20, SegmentMaxBytes: 16 << 10, ReserveBytes: -1, ReservePercent: -1, ReadChunkBytes: 8 << 10, PieceBytes: 4 << 10, MetadataSnapshotRecords: 3})
+	b.ready, b.applied, b.hash, b.pending, b.pieces = false, op.Header{}, op.Hash{}, nil, 0
+	b.s.Start(b.now)
+	for i := 0; !b.ready; i++ {
+		if i > 100_000 {
+			b.t.Fatal("recovery does not end")
+		}
+		b.step()
+	}
+	b.epoch++
+	number, hash := b.s.Last()
+	was := b.durable
+	b.s.SetEpochs(b.epoch, b.epoch, number, hash)
+	for b.durable == was {
+		b.step()
+	}
+}
+
+func (b *broker) step() {
+	b.d.Submit(b.s.Take(nil))
+	if at := min(b.d.NextDeadline(), b.s.NextDeadline()); at != clock.Never {
+		b.now = max(b.now, at)
+	}
+	b.d.Advance(b.now)
+	b.s.Tick(b.now)
+	for _, c := range b.d.Poll(nil) {
+		b.s.Complete(b.now, &c)
+	}
+	var ev store.Event
+	for b.s.Next(&ev) {
+		b.see(&ev)
+	}
+}
+
+func (b *broker) see(ev *store.Event) {
+	switch ev.Kind {
+	case store.EventFresh:
+		b.s.Form(store.Identity{ClusterID: testCluster, NodeID: 1})
+	case store.EventCheckpointLoaded:
+		b.applied.Number, b.hash = ev.Number, ev.Hash
+	case store.EventEntry:
+		b.apply(&ev.Entry)
+	case store.EventRecovered:
+		b.ready, b.flushed, b.epoch = true, ev.Number, max(b.epoch, ev.Promised)
+	case store.EventSuperblockDurable:
+		b.durable++
+	case store.EventFlushed:
+		b.flushed = ev.Number
+	case store.EventDamage, store.EventRefused, store.EventJournalFailed:
+		b.t.Fatalf("event %v: %s %d: %s", ev.Kind, ev.Path, ev.Offset, ev.What)
+	}
+}
+
+func (b *broker) apply(e *op.Entry) {
+	b.applied, b.hash = e.Header, e.Hash()
+	if b.applied.Number == 1 {
+		b.s.CreatePartition(1, 0)
+		b.s.CreatePartition(1, 1)
+	}
+	var o op.Op
+	if err := e.Each(&o, func(int) error {
+		b.s.AppendRecord(1, o.Partition, &format.Record{Sequence: b.s.LastSequence(1, o.Partition) + 1, Timestamp: uint64(b.applied.Number), Value: o.Value})
+		return nil
+	}); err != nil {
+		b.t.Fatal(err)
+	}
+	if b.applied.Number%3 == 0 {
+		m := op.Op{Kind: op.KindTopicCreate, Topic: 3, Partitions: 1, Name: fmt.Appendf(nil, "t%d", b.applied.Number)}
+		b.s.AppendMetadata(b.applied, m.Append(nil))
+	}
+}
+
+// publish appends an entry; work applies what is flushed, and checkpoints.
+func (b *broker) publish(size int) {
+	if !b.s.CanAppend() {
+		return
+	}
+	builder := &op.Builder{}
+	number, hash := b.s.Last()
+	builder.Add(&op.Op{Kind: op.KindPublish, Topic: 1, Partition: op.PartitionID(number % 2), Value: make([]byte, size)})
+	builder.Seal(op.Header{Number: number + 1, Epoch: b.epoch, PrevHash: hash, Commit: number, LogTime: op.LogMillis(number)})
+	b.pending = append(b.pending, builder)
+	b.s.Append(builder)
+}
+
+func (b *broker) work(begin bool) {
+	for len(b.pending) > 0 {
+		e := b.pending[0].Entry(0)
+		if e.Header.Number > b.flushed {
+			break
+		}
+		b.apply(&e)
+		b.pending = b.pending[1:]
+	}
+	if b.s.SnapshotDue() {
+		b.s.WriteSnapshot(b.applied.Epoch, []byte("state"))
+	}
+	switch {
+	case b.pieces > 0 && b.s.CheckpointRoom() > 100:
+		b.s.CheckpointPiece(store.PieceLog, []byte("windows"))
+		b.s.CheckpointPiece(store.PieceCursor, []byte("ledger"))
+		if b.pieces--; b.pieces == 0 {
+			b.s.FinishCheckpoint()
+		}
+	case begin && !b.s.Checkpointing() && b.applied.Number > b.s.CheckpointOp():
+		b.s.BeginCheckpoint(b.applied.Number, b.applied.Epoch, b.hash, b.applied.LogTime)
+		b.pieces = 2
+	}
+}
+
+// Goal: what a store leaves behind at any crash, recovery included, is no damage
+// to verify, and recovery agrees.
+func TestStoreCrashes(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		b := &broker{t: t, d: simdisk.New(simdisk.Options{Seed: rapid.Uint64().Draw(t, "seed"), Capacity: 1 << 30})}
+		for range rapid.IntRange(1, 4).Draw(t, "lives") {
+			b.start()
+			for range rapid.IntRange(0, 150).Draw(t, "turns") {
+				switch rapid.IntRange(0, 9).Draw(t, "turn") {
+				case 0, 1, 2:
+					b.publish(rapid.IntRange(0, 6000).Draw(t, "size"))
+				case 3:
+					b.work(true)
+				default:
+					b.work(false)
+					b.step()
+				}
+			}
+			b.d.Submit(b.s.Take(nil))
+			b.d.Crash(simdisk.CrashKind(rapid.IntRange(0, 1).Draw(t, "crash")))
+			b.d.Restart()
+			if r := Verify(stopped{b.d}); r.Damaged() {
+				t.Fatalf("%v", r.Findings)
+			}
+		}
+		b.start()
+	})
+}
