@@ -5,6 +5,7 @@ import (
 	"github.com/mortarmq/mortarmq/client/core"
 	"github.com/mortarmq/mortarmq/clock"
 	"github.com/mortarmq/mortarmq/sim/prng"
+	"github.com/mortarmq/mortarmq/wire"
 )
 
 // consumerSide is what a client does with what it is handed.
@@ -57,7 +58,7 @@ func (s *consumerSide) delivery(c *client, d *core.Delivery) {
 func (s *consumerSide) later(c *client, d core.Delivery, settle core.Settle, think clock.Duration) {
 	life := c.life
 	do := func() {
-		if c.core == nil || c.life != life || c.leaving {
+		if c.core == nil || c.life != life {
 			return
 		}
 		kind := map[core.Settle]checker.SettleKind{core.SettleAck: checker.Ack, core.SettleRetry: checker.Retry, core.SettleReject: checker.Reject, core.SettleRelease: checker.Release}[settle]
@@ -73,26 +74,38 @@ func (s *consumerSide) later(c *client, d core.Delivery, settle core.Settle, thi
 	c.w.after(think, do)
 }
 
-// settled takes the answer to a settlement.
+// settled takes the answer to a settlement. A core also settles by itself: a
+// redelivery that came while the message was worked on. Nobody asked for that
+// one, so it gets its place in the history now.
 func (s *consumerSide) settled(c *client, o *core.Settled) {
+	index := -1
 	for j := range s.open {
-		if s.open[j].delivery != o.DeliveryID {
-			continue
+		if s.open[j].delivery == o.DeliveryID {
+			index = s.open[j].index
+			s.open = append(s.open[:j], s.open[j+1:]...)
+			break
 		}
-		h := &c.w.rec.h.Settles[s.open[j].index]
-		s.open = append(s.open[:j], s.open[j+1:]...)
-		switch {
-		case o.Lost:
-			return
-		case o.Code == 0:
-			h.Outcome = checker.OK
-		default:
-			h.Outcome, h.Code = codeOutcome(o.Code), o.Code
-		}
-		if h.Outcome != checker.Unknown {
-			h.Return = checker.Time(c.w.now)
-		}
+	}
+	if index < 0 {
+		at := c.partitionOf(c.topicID(), o.Partition)
+		index = c.w.rec.settle(checker.Settle{Client: c.id, Group: c.group(), Kind: checker.Ack, Partition: at, Sequence: o.Sequence,
+			DeliveryID: o.DeliveryID, Ownership: o.OwnershipEpoch, Call: checker.Time(c.w.now)})
+	}
+	h := &c.w.rec.h.Settles[index]
+	switch {
+	case o.Lost:
 		return
+	case o.Code == wire.CodeOK:
+		h.Outcome = checker.OK
+	case o.Code == wire.CodeUnknownDelivery:
+		// It may be settled by the redelivery that the core acknowledged.
+		h.Code = o.Code
+		return
+	default:
+		h.Outcome, h.Code = codeOutcome(o.Code), o.Code
+	}
+	if h.Outcome != checker.Unknown {
+		h.Return = checker.Time(c.w.now)
 	}
 }
 

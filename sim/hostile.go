@@ -66,7 +66,9 @@ func (h *hostile) turn() {
 		h.rest = h.rest[1:]
 		h.nextAt = h.w.now.Add(clock.Duration(h.rand.Range(int64(clock.Millisecond), int64(500*clock.Millisecond))))
 	default:
-		h.nextAt = clock.Never
+		// A machine that lost its power tells nobody: only who sends hears of it.
+		h.nextAt = h.w.now.Add(20 * clock.Second)
+		h.send([]byte{0})
 		if h.rand.Bool(300) && !h.must {
 			h.net.Submit([]net.Request{{Kind: net.RequestAbort, Conn: 1}})
 			h.gone = true

@@ -40,17 +40,20 @@ type judge struct {
 
 // finding notes a broken property and ends the run.
 func (j *judge) finding(property, what string) {
+	if j.w.stopped {
+		return
+	}
 	j.w.note("finding " + property)
 	j.w.tell("FINDING %s: %s", property, what)
 	j.findings = append(j.findings, checker.Finding{Property: property, At: checker.Time(j.w.now), What: what})
 	j.w.stopped = true
 }
 
-// beforeSend is the moment before a turn's bytes leave: all that was applied
+// beforeSend is the moment before what a turn asked for happens: all that was applied
 // may be in them, so all of it must be durable.
 func (j *judge) beforeSend() {
 	h := j.w.host
-	if len(h.out.Net) == 0 || !h.serving() {
+	if !h.serving() {
 		return
 	}
 	applied, _, _ := h.node.Machine().View().Applied()
