@@ -301,6 +301,86 @@ func TestRevoke(t *testing.T) {
 	w.checkBroken()
 }
 
+// Goal: a partition that comes back under a new epoch while its old handler is still at work waits for it, and its credit
+// comes back.
+func TestRevokeTimeout(t *testing.T) {
+	w := newWorld(t, Options{})
+	a := newApplication(w, 1)
+	w.feed("orders", 1, 10)
+	a.consume(1, ConsumerOptions{CreditCount: 20})
+	w.until("delivery", func() bool { return len(a.have) == 1 })
+	a.consume(2, ConsumerOptions{})
+	w.until("revoke", func() bool { return w.saw(EventRevoking) })
+	w.turn(Input{Kind: InputStopConsumer, Handle: 2})
+	w.until("the end of the revoke", func() bool { return a.owned[1][1] == 2 })
+	for range 50 {
+		if !w.flow() {
+			w.wait(clock.Second)
+		}
+	}
+	w.checkCredit()
+	a.settle(0, SettleAck, 0)
+	w.checkCredit()
+	a.until("all settled", func() bool { return w.broker.Group("g").Unsettled() == 0 })
+	if a.handled["1/1"] != 2 { // the first ACK came too late
+		t.Fatalf("handled %d times", a.handled["1/1"])
+	}
+	w.checkCredit()
+	w.checkBroken()
+}
+
+// Goal: a broker that refuses the very epochs that it told is left and joined again.
+func TestStaleForEver(t *testing.T) {
+	w := newWorld(t, Options{})
+	a := newApplication(w, 1)
+	w.feed("orders", 0, 10)
+	stuck := true
+	w.broker.Refuse = func(op wire.Op) (wire.Code, string) {
+		if op == wire.OpHeartbeat {
+			stuck = false
+		}
+		if op == wire.OpPull && stuck {
+			return wire.CodeNotOwner, ""
+		}
+		return wire.CodeOK, ""
+	}
+	a.consume(1, ConsumerOptions{Heartbeat: clock.Hour})
+	a.until("all settled", func() bool { g := w.broker.Group("g"); return g != nil && g.Unsettled() == 0 })
+	if n := w.broker.Requests[wire.OpPull]; n > 40 {
+		t.Fatalf("%d PULLs", n)
+	}
+	w.checkBroken()
+}
+
+// Goal: what was handed out when a connection broke settles into nothing, holds its partition, and is handled again.
+func TestLost(t *testing.T) {
+	w := newWorld(t, Options{})
+	a := newApplication(w, 1)
+	w.feed("orders", 0, 3)
+	a.consume(1, ConsumerOptions{CreditCount: 20})
+	w.until("delivery", func() bool { return len(a.have) == 1 })
+	w.cut(w.current(), 0)
+	for range 100 {
+		if !w.flow() {
+			w.wait(clock.Second)
+		}
+	}
+	if len(a.have) != 1 || len(a.owned[1]) != 4 {
+		t.Fatalf("%d out, %v", len(a.have), a.owned)
+	}
+	w.checkCredit()
+	a.settle(0, SettleAck, 0)
+	if len(w.settled) != 1 || !w.settled[0].Lost {
+		t.Fatalf("%+v", w.settled)
+	}
+	w.checkCredit()
+	a.until("all settled", func() bool { return w.broker.Group("g").Unsettled() == 0 })
+	if a.handled["0/1"] != 2 {
+		t.Fatalf("handled %d times", a.handled["0/1"])
+	}
+	w.checkBroken()
+}
+
 // Goal: what a consumer cannot get over fails it with the code; what passes does not.
 func TestConsumerCodes(t *testing.T) {
 	for _, info := range wire.Codes() {
@@ -367,7 +447,7 @@ var consumerCodes = []wire.Code{
 func (m *consuming) step(t *rapid.T) {
 	w := m.w
 	n := rapid.SampledFrom([]int{1, 7, 60, 1 << 20})
-	switch rapid.IntRange(0, 13).Draw(t, "step") {
+	switch rapid.IntRange(0, 17).Draw(t, "step") {
 	case 0:
 		w.feed("orders", rapid.IntRange(0, 2).Draw(t, "partition"), rapid.IntRange(1, 6).Draw(t, "n"))
 	case 1, 2, 3:
@@ -388,7 +468,7 @@ func (m *consuming) step(t *rapid.T) {
 		}
 	case 8:
 		op := rapid.SampledFrom([]wire.Op{wire.OpSub, wire.OpPull, wire.OpAck, wire.OpNack, wire.OpCredit, wire.OpControlAck, wire.OpHeartbeat}).Draw(t, "op")
-		w.broker.Refuse = once(op, rapid.SampledFrom(consumerCodes).Draw(t, "code"))
+		w.broker.Refuse = often(op, rapid.SampledFrom(consumerCodes).Draw(t, "code"), rapid.IntRange(1, 3).Draw(t, "times"))
 	case 9:
 		w.wait(clock.Duration(rapid.SampledFrom([]int{10, 1000, 20000}).Draw(t, "wait")) * clock.Millisecond)
 	case 10:
@@ -407,8 +487,10 @@ func (m *consuming) step(t *rapid.T) {
 			d := m.have[0]
 			w.turn(Input{Kind: InputProgress, Handle: d.Consumer, Partition: d.Partition, Delivery: d.DeliveryID})
 		}
-	case 13:
-		w.flow()
+	default:
+		for range rapid.IntRange(1, 6).Draw(t, "flows") {
+			w.flow()
+		}
 	}
 }
 

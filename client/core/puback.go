@@ -39,10 +39,12 @@ func (c *Core) pubErr(i int32, err Err) {
 		c.remove(l, i)
 	case it.has(orphan) && (repeat || missing(err.Code)):
 		it.unnumber()
+		l.rewinding = true
 	case c.consequence(l, it, err.Code):
 		if it.id != l.id {
 			it.unnumber()
 		}
+		l.rewinding = true
 	case repeat && !(maybe && l.producer.plain):
 		if maybe {
 			it.flags |= uncertain

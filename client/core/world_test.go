@@ -296,4 +296,19 @@ func once(op wire.Op, code wire.Code) func(wire.Op) (wire.Code, string) {
 	}
 }
 
+// often refuses every second request with the given op, n times.
+func often(op wire.Op, code wire.Code, n int) func(wire.Op) (wire.Code, string) {
+	seen := 0
+	return func(o wire.Op) (wire.Code, string) {
+		if o != op || n == 0 {
+			return wire.CodeOK, ""
+		}
+		if seen++; seen%2 == 0 {
+			return wire.CodeOK, ""
+		}
+		n--
+		return code, ""
+	}
+}
+
 var _ failer = (*testing.T)(nil)
