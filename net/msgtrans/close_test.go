@@ -15,7 +15,7 @@ func TestShutdownDrains(t *testing.T) {
 	for _, tr := range allTransports {
 		t.Run(string(tr), func(t *testing.T) {
 			noLeaks(t)
-			const requests, messages = 100, 1000
+			const requests, messages = 100, 900
 			entered := make(chan struct{}, requests)
 			release := make(chan struct{})
 			var handled atomic.Int64
@@ -26,7 +26,10 @@ func TestShutdownDrains(t *testing.T) {
 					<-release
 					echo(ctx, r)
 				},
-				OnMessage: func(context.Context, *Conn, Message) { handled.Add(1) },
+				OnMessage: func(context.Context, *Conn, Message) {
+					<-release
+					handled.Add(1)
+				},
 				OnEvent: func(e Event) {
 					if e.Kind == EventDraining {
 						draining <- struct{}{}
@@ -50,13 +53,14 @@ func TestShutdownDrains(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			// Answered after the messages, so they have been accepted.
-			go func() { release <- struct{}{} }()
+			waitUntil(t, "every message is accepted", func() bool {
+				in := &s.Conns()[0].in
+				in.mu.Lock()
+				defer in.mu.Unlock()
+				return in.messages.len() == messages-1 // one is being handled
+			})
 			ctx, cancel := context.WithTimeout(t.Context(), patience)
 			defer cancel()
-			for s.Stats().PacketsIn < requests+messages {
-				time.Sleep(time.Millisecond)
-			}
 			shut := make(chan error, 1)
 			go func() { shut <- s.Shutdown(ctx) }()
 			wait(t, draining, "the drain")
@@ -169,9 +173,7 @@ func TestCloseFailsWhatIsPending(t *testing.T) {
 				}
 			}
 			conn := c.Conn()
-			for conn.Stats().PacketsOut < 50 {
-				time.Sleep(time.Millisecond)
-			}
+			waitUntil(t, "every request is written", func() bool { return conn.Stats().PacketsOut == 50 })
 			_ = c.Close()
 			for range 50 {
 				wantKind(t, wait(t, failed, "a failure"), ErrClosed)

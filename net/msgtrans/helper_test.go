@@ -105,6 +105,17 @@ func wait[T any](t *testing.T, c <-chan T, what string) T {
 	}
 }
 
+// waitUntil polls for a state that nothing reports, or fails t.
+func waitUntil(t *testing.T, what string, reached func() bool) {
+	t.Helper()
+	for start := time.Now(); !reached(); {
+		if time.Since(start) > patience {
+			t.Fatalf("%s: not reached", what)
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
 func wantKind(t *testing.T, err, kind error) {
 	t.Helper()
 	if !errors.Is(err, kind) {
