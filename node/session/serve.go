@@ -145,6 +145,10 @@ func (s *Sessions) serveLane(i uint32, c *conn, u *sub, l uint32, p *pull) bool 
 	return more != ended
 }
 
+// settlingPause is how much later, in ms of log time, a message is due whose
+// settlement is under way.
+const settlingPause = 100
+
 // redeliver gives what is due again.
 func (s *Sessions) redeliver(i uint32, c *conn, u *sub, l uint32, ln *lane, p *pull) take {
 	g, v := &s.groups, &s.serving
@@ -156,6 +160,14 @@ func (s *Sessions) redeliver(i uint32, c *conn, u *sub, l uint32, ln *lane, p *p
 				v.look = min(v.look, s.instantOf(op.LogMillis(en.at)))
 			}
 			return taken
+		}
+		if en.flags&entrySettling != 0 {
+			// Its ACK came after the lease ran out and is ahead of any DELIVER in the
+			// log: a MSG now would be for a message that is settled.
+			ln.removeDue(en, &g.entries)
+			en.at = int64(v.logNow) + settlingPause
+			ln.pushDue(e, en, &g.entries)
+			continue
 		}
 		rec, found := s.broker.Record(u.topic, ln.part, en.seq)
 		switch found {
