@@ -26,6 +26,9 @@ func (b broker) Propose(o *op.Op, ref session.Ref) wire.Code {
 		if n.space.low {
 			return wire.CodeStorageHighWatermark
 		}
+		if n.isDamaged(o.Topic, o.Partition) {
+			return wire.CodeInternal
+		}
 		if n.replica.Pending() > replica.PendingBytesMax || n.store.JournalFull() {
 			return wire.CodeBackpressure
 		}
@@ -48,6 +51,25 @@ func (b broker) Refusing() wire.Code {
 // Record looks a record up near the tail, or starts to read it.
 func (b broker) Record(topic op.TopicID, part op.PartitionID, seq op.Sequence) (format.Record, session.Lookup) {
 	return b.n.record(topic, part, seq)
+}
+
+// partitionRef names a partition of a topic or twin.
+type partitionRef struct {
+	topic     op.TopicID
+	partition op.PartitionID
+}
+
+// markDamaged notes that a partition is hit: it takes nothing new, and what can
+// be read of it goes on being read.
+func (n *Node) markDamaged(t op.TopicID, p op.PartitionID) {
+	if n.damaged == nil {
+		n.damaged = map[partitionRef]bool{}
+	}
+	n.damaged[partitionRef{t, p}] = true
+}
+
+func (n *Node) isDamaged(t op.TopicID, p op.PartitionID) bool {
+	return len(n.damaged) > 0 && n.damaged[partitionRef{t, p}]
 }
 
 // LogTime gives log time now.

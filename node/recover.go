@@ -2,9 +2,11 @@ package node
 
 import (
 	"github.com/mortarmq/mortarmq/node/format"
+	"github.com/mortarmq/mortarmq/node/machine"
 	"github.com/mortarmq/mortarmq/node/op"
 	"github.com/mortarmq/mortarmq/node/replica"
 	"github.com/mortarmq/mortarmq/node/store"
+	"github.com/mortarmq/mortarmq/wire"
 )
 
 // onStoreEvent takes one event of the store: recovery first, then flushes and
@@ -68,11 +70,17 @@ func (n *Node) onStoreTrouble(ev *store.Event) {
 		n.logf(LevelWarn, "cut an unsynced end off the journal: %s offset %d (%s); nothing in it was acknowledged", ev.Path, ev.Offset, ev.What)
 	case store.EventDamage:
 		n.logf(LevelError, "damage: %s offset %d sequence %d: %s", ev.Path, ev.Offset, ev.Sequence, ev.What)
-		if ev.Fatal {
+		if !ev.Fatal {
+			n.markDamaged(ev.Topic, ev.Partition)
+		} else {
 			n.exit(true, "damage in "+ev.Path+": "+ev.What+"; nothing was changed; restore it from a copy, see mortarmq verify")
 		}
 	case store.EventJournalFailed:
 		n.exit(true, "the journal could not be made durable ("+ev.Err.String()+", "+ev.What+"): nothing since the last answer is acknowledged; check the disk, then start again")
+	case store.EventCheckpointStalled, store.EventSegmentStalled:
+		n.logf(LevelWarn, "the disk is full: %s waits for space (%s); the journal does not", ev.Path, ev.Err.String())
+	case store.EventRepaired:
+		n.logf(LevelInfo, "recovery set %s right at offset %d", ev.Path, ev.Offset)
 	case store.EventRefused:
 		n.exit(true, ev.What)
 	default:
@@ -160,23 +168,45 @@ func (n *Node) apply(e *op.Entry) {
 // keep hands what the op changed to the store, behind the journal.
 func (n *Node) keep(h *op.Header, encoded []byte) {
 	if a := &n.result.Append; a.Present {
+		flags := uint16(0)
+		if n.op.Flags&op.FlagKey != 0 {
+			flags = format.RecordFlagKey
+		}
+		envelope := n.op.Envelope
+		if format.RecordKind(a.Kind) != format.RecordDeadLetter {
+			envelope = nil // a redriven message comes back as it was
+		}
 		n.store.AppendRecord(a.Topic, a.Partition, &format.Record{
 			Kind:        format.RecordKind(a.Kind),
+			Flags:       flags,
 			Sequence:    a.Sequence,
 			ProducerID:  a.ProducerID,
 			ProducerSeq: a.ProducerSeq,
 			Timestamp:   a.Timestamp,
 			LeaderEpoch: a.LeaderEpoch,
 			Key:         n.op.Key,
-			Envelope:    n.op.Envelope,
+			Envelope:    envelope,
 			Value:       n.op.Value,
 		})
 	}
-	if n.op.Kind.Metadata() && n.result.Code == 0 {
+	if n.op.Kind.Metadata() && n.result.Code == wire.CodeOK {
 		n.store.AppendMetadata(*h, encoded)
-		if n.op.Kind == op.KindTopicDelete && n.result.TopicID != 0 {
-			n.store.DropTopic(n.result.TopicID)
-			n.store.DropTopic(n.result.TopicID + 1)
+		n.keepTopic()
+	}
+}
+
+// keepTopic makes the store know the partitions of a topic that was created, and
+// forget those of one that was deleted; the twin's as well.
+func (n *Node) keepTopic() {
+	id := n.result.TopicID
+	switch {
+	case n.op.Kind == op.KindTopicCreate && n.result.Created == machine.CreatedNew:
+		for p := range n.result.Partitions {
+			n.store.CreatePartition(id, op.PartitionID(p))
+			n.store.CreatePartition(id+1, op.PartitionID(p))
 		}
+	case n.op.Kind == op.KindTopicDelete && n.result.Created == machine.CreatedDeleted:
+		n.store.DropTopic(id)
+		n.store.DropTopic(id + 1)
 	}
 }
