@@ -35,6 +35,7 @@ type client struct {
 
 	producer producerSide
 	consumer consumerSide
+	tap      tap
 }
 
 // handle is what the one producer or consumer of a core is called.
@@ -139,6 +140,7 @@ func (c *client) turn() {
 	c.turnAt = clock.Never
 	c.events = c.net.Poll(c.events[:0], 64<<10)
 	for i := range c.events {
+		c.tap.take(c, &c.events[i])
 		c.in = append(c.in, core.Input{Kind: core.InputNet, Net: c.events[i]})
 	}
 	if !c.guarded(func() { c.core.Turn(c.w.now, c.in, &c.out) }) {
@@ -191,7 +193,6 @@ func (c *client) event(e *core.Event) {
 		c.ready = true
 	case core.EventJoined:
 		c.joined = true
-		c.consumer.member = e.Member
 	case core.EventProducerFailed, core.EventConsumerFailed:
 		if c.core != nil && !c.leaving {
 			c.w.after(100*clock.Millisecond, func() { c.crash(50 * clock.Millisecond) })

@@ -10,8 +10,7 @@ import (
 
 // consumerSide is what a client does with what it is handed.
 type consumerSide struct {
-	member uint64
-	calm   bool
+	calm bool
 	// open are settlements that have no answer yet.
 	open []openSettle
 }
@@ -21,14 +20,9 @@ type openSettle struct {
 	delivery uint64
 }
 
-// delivery notes what came and decides what becomes of it: the chance is the
-// message's and the attempt's own.
+// delivery decides what becomes of what the core hands out: the chance is the
+// message's and the attempt's own. (That it came is for tap.go to note.)
 func (s *consumerSide) delivery(c *client, d *core.Delivery) {
-	at := c.partitionOf(c.topicID(), d.Partition)
-	c.w.rec.h.Deliveries = append(c.w.rec.h.Deliveries, checker.Delivery{
-		Client: c.id, Group: c.group(), Member: s.member, Partition: at, Sequence: d.Sequence, DeliveryID: d.DeliveryID,
-		Ownership: d.OwnershipEpoch, Attempt: d.Attempt, Payload: identity(d.Key, d.Value), At: checker.Time(c.w.now),
-	})
 	c.w.note("delivery", uint64(c.id), uint64(d.Partition), d.Sequence, d.DeliveryID)
 	r := prng.New(prng.Mix(c.spec.Seed, d.Sequence<<16|uint64(d.Partition)<<8|uint64(d.Attempt)))
 	settle, think := core.SettleAck, clock.Duration(0)
