@@ -255,7 +255,7 @@ func (s *Sessions) buried(o *op.Op, res *machine.Result) {
 		if g.group != o.Group || g.part != o.Partition {
 			continue
 		}
-		g.inFlight--
+		g.inFlight = max(0, g.inFlight-1) // one of unknown fate is reported twice
 		if !done {
 			s.pauseGrave(g)
 		}

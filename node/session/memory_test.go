@@ -87,12 +87,11 @@ func TestDeclaredFrames(t *testing.T) {
 // consumer is one member that pulls and acknowledges without a word too much.
 type consumer struct {
 	*world
-	p     *peer
-	c     *client
-	pull  []byte
-	acks  []byte
-	reqs  []net.Request
-	reset int
+	p    *peer
+	c    *client
+	pull []byte
+	acks []byte
+	reqs []net.Request
 }
 
 func newConsumer(t testing.TB, value, count int) *consumer {
@@ -163,6 +162,73 @@ func TestDeliverAllocates(t *testing.T) {
 	})
 	if n != 0 {
 		t.Fatalf("%v allocations per 64 messages", n)
+	}
+}
+
+// Goal: at most 65 536 sequences of a partition are handed out and unsettled;
+// then first deliveries wait, and any settle ends that.
+func TestUnsettledBound(t *testing.T) {
+	const total = wire.MaxUnsettled + 10
+	k := newConsumer(t, 1, total)
+	k.s.broker = &silentBroker{world: k.world}
+	got := uint64(0)
+	var last wire.Msg
+	pull := func() {
+		k.send(k.p, k.c.pullFrame(1, words{args: map[string]string{"max": "60000", "bytes": "100000000"}}))
+		k.flush(k.s.broker.(*silentBroker))
+		n := uint16(0)
+		for _, f := range k.p.take() {
+			if f.Op == wire.OpMsg {
+				must(last.Decode(f.Payload))
+				got++
+				n++
+			}
+		}
+		c := wire.Credit{SubscriptionID: 1, MembershipEpoch: k.c.subs[1].membership, Mode: wire.CreditAdd, CreditCount: n, CreditBytes: uint32(n)}
+		k.send(k.p, c.Append(nil))
+		k.flush(k.s.broker.(*silentBroker))
+		k.p.take()
+	}
+	for range 3 {
+		pull()
+	}
+	if x := k.s.Explain(1, 0); got != wire.MaxUnsettled || !x.Full {
+		t.Fatalf("%d were handed out, full %v", got, x.Full)
+	}
+	k.send(k.p, k.c.pullFrame(1, words{args: map[string]string{"max": "60000", "wait": "1000"}}))
+	k.flush(k.s.broker.(*silentBroker))
+	a := wire.Ack{SubscriptionID: 1, TopicID: last.TopicID, Seq: last.Sequence, DeliveryID: last.DeliveryID, OwnershipEpoch: last.OwnershipEpoch}
+	k.send(k.p, a.Append(nil))
+	k.flush(k.s.broker.(*silentBroker))
+	k.p.take()
+	pull()
+	if got != wire.MaxUnsettled+1 {
+		t.Fatalf("%d after one was settled", got)
+	}
+	if err := check(k.world); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Goal: one PULL gives at most 32 MiB of MSG, and a connection with much to write
+// is given no more until it has written it.
+func TestPullBytes(t *testing.T) {
+	k := newConsumer(t, 5<<20, 10)
+	pull := k.c.pullFrame(1, words{args: map[string]string{"bytes": "4000000000"}})
+	k.send(k.p, append(append([]byte{}, pull...), pull...))
+	k.endTurn()
+	if n := len(k.p.take()); n != 7 { // 6 MSG and an OK
+		t.Fatalf("%d frames", n)
+	}
+	k.event(net.Event{Kind: net.EventProgress, Conn: 1, Queued: 31 << 20})
+	k.pass(clock.Second)
+	if n := len(k.p.take()); n != 0 {
+		t.Fatalf("%d frames while 31 MiB are not written", n)
+	}
+	k.event(net.Event{Kind: net.EventProgress, Conn: 1, Queued: 100})
+	k.endTurn()
+	if n := len(k.p.take()); n != 5 {
+		t.Fatalf("%d frames", n)
 	}
 }
 

@@ -108,9 +108,22 @@ func (b *silentBroker) Propose(o *op.Op, ref Ref) wire.Code {
 	return wire.CodeOK
 }
 
+// flush ends the turn, applies what it proposed and ends that turn too.
+func (w *world) flush(b *silentBroker) {
+	w.endTurn()
+	b.applyAll()
+	w.endTurn()
+}
+
 // round is consumer.round with this broker.
 func (b *silentBroker) round(t testing.TB, k *consumer) int {
 	n := k.round(t)
+	b.applyAll()
+	k.reqs = b.s.EndTurn(b.now, k.reqs[:0])
+	return n
+}
+
+func (b *silentBroker) applyAll() {
 	at := 0
 	for i, ref := range b.refs {
 		b.number++
@@ -123,6 +136,4 @@ func (b *silentBroker) round(t testing.TB, k *consumer) int {
 		b.s.OnApplied(b.now, &b.h, &b.o, &b.res, ref)
 	}
 	b.buf, b.refs, b.ends = b.buf[:0], b.refs[:0], b.ends[:0]
-	k.reqs = b.s.EndTurn(b.now, k.reqs[:0])
-	return n
 }

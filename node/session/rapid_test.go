@@ -3,6 +3,7 @@ package session
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -20,7 +21,6 @@ type randomRun struct {
 	w       *world
 	clients []*actor
 	next    net.ConnID
-	topics  int
 
 	deliveries map[uint64]bool // every delivery id ever sent
 	first      map[[3]uint64]uint64
@@ -233,6 +233,18 @@ func (r *randomRun) act() {
 	}
 }
 
+// newEpoch begins a leader epoch: subscriptions of the one before are over.
+func (r *randomRun) newEpoch() {
+	r.w.lead()
+	r.read()
+	for _, a := range r.clients {
+		for _, u := range a.subs { // order-free: sets
+			u.left = true
+		}
+	}
+	r.recount()
+}
+
 // recount takes up first deliveries where the ledger of a new epoch is: Deliver
 // ops that were not in the log are lost.
 func (r *randomRun) recount() {
@@ -313,7 +325,7 @@ func (r *randomRun) confirm(a *actor) {
 // world changes the circumstances.
 func (r *randomRun) world() {
 	w := r.w
-	switch rapid.IntRange(0, 8).Draw(r.t, "world") {
+	switch rapid.IntRange(0, 10).Draw(r.t, "world") {
 	case 0:
 		w.manual = !w.manual
 	case 1:
@@ -334,16 +346,24 @@ func (r *randomRun) world() {
 		r.connect()
 	case 7:
 		w.failAll(wire.CodeQuorumLost)
-		w.lead()
-		r.read()
-		for _, a := range r.clients {
-			for _, u := range a.subs { // order-free: sets
-				u.left = true
-			}
-		}
-		r.recount()
+		r.newEpoch()
 	case 8:
 		w.jump(2 * clock.Second)
+	case 9: // a majority was missing for a while
+		kept := slices.Clone(w.queue)
+		w.failAll(wire.CodeQuorumLost)
+		w.queue = kept
+	case 10:
+		w.failAll(wire.CodeQuorumLost)
+		w.s.OnEpoch(w.now, w.epoch, false)
+		r.turn()
+		for _, a := range r.clients {
+			if !a.closed {
+				r.ask(a, wire.OpHeartbeat, (&wire.Heartbeat{SubscriptionID: 1}).Append(nil))
+			}
+		}
+		r.turn()
+		r.newEpoch()
 	}
 }
 

@@ -96,16 +96,14 @@ func (s *Sessions) handle(i uint32, c *conn, f wire.Frame) {
 		s.connect(i, c, f)
 		return
 	case wire.OpPing:
-		n, r := s.push(i, c, f)
+		n, _ := s.push(i, c, f)
 		var ping wire.Ping
 		if err := ping.Decode(f.Payload); err != nil {
 			s.refuseBad(i, c, n, err)
 			return
 		}
 		s.behindPulls(i, c, n)
-		r = c.ring.at(n)
-		r.kind = answerOK
-		s.decided(i, c, n)
+		s.ok(i, c, n)
 		return
 	default:
 	}

@@ -15,12 +15,10 @@ const (
 
 // settling is a delivery that a request names.
 type settling struct {
-	u    *sub
-	l    uint32
-	ln   *lane
-	e    uint32
-	en   *entry
-	full wire.Nack
+	u  *sub
+	ln *lane
+	e  uint32
+	en *entry
 }
 
 // delivery finds the delivery that an ACK or NACK names. What it cannot be is
@@ -49,7 +47,7 @@ func (s *Sessions) delivery(i uint32, c *conn, n uint64, m *wire.Nack) (d settli
 		s.refuse(i, c, n, wire.CodeUnknownDelivery, textNoDelivery)
 		return d, false
 	}
-	return settling{u: u, l: l, ln: ln, e: e, en: en}, true
+	return settling{u: u, ln: ln, e: e, en: en}, true
 }
 
 // ack carries out ACK, and PROGRESS, which is a flag of it.

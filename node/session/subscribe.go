@@ -219,15 +219,11 @@ func (s *Sessions) left(o *op.Op, res *machine.Result) {
 			s.checkDeadGroup(o.Group)
 		}
 	default:
-		// Its fate is unknown, or it was not taken: the member may be heard again,
-		// but for one whose connection is gone.
-		if ok && u.conn == none {
-			s.groups.orphans = append(s.groups.orphans, orphan{o.Group, o.Member, o.Cause})
-			s.retrySoon()
-		} else if ok {
-			u.leaving = false
-			s.groups.silence.lower(k, s.watch.now.Add(memberSilence))
-		}
+		// Its fate is unknown, or it was not taken. Who was given up stays given
+		// up: had the member been served again, its Deliver ops could follow a
+		// Leave that commits after all.
+		s.groups.orphans = append(s.groups.orphans, orphan{o.Group, o.Member, o.Cause})
+		s.retrySoon()
 	}
 }
 
