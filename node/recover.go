@@ -56,10 +56,13 @@ func (n *Node) onStoreTrouble(ev *store.Event) {
 	case store.EventSnapshotWritten:
 		n.checkpoint.snapshot = false
 	case store.EventSpaceChanged:
+		was := n.space.low
 		n.space = spaceState{free: ev.Free, total: ev.Total, low: ev.Low}
-		if ev.Low {
+		switch {
+		case ev.Low == was:
+		case ev.Low:
 			n.logf(LevelWarn, "free space is below storage_reserve (%d of %d bytes free): publishes are refused until space is freed", ev.Free, ev.Total)
-		} else {
+		default:
 			n.logf(LevelInfo, "free space is above storage_reserve (%d of %d bytes free)", ev.Free, ev.Total)
 		}
 	case store.EventJournalStalled:
@@ -80,7 +83,7 @@ func (n *Node) onStoreTrouble(ev *store.Event) {
 	case store.EventCheckpointStalled, store.EventSegmentStalled:
 		n.logf(LevelWarn, "the disk is full: %s waits for space (%s); the journal does not", ev.Path, ev.Err.String())
 	case store.EventRepaired:
-		n.logf(LevelInfo, "recovery set %s right at offset %d", ev.Path, ev.Offset)
+		n.logf(LevelDebug, "recovery set %s right at offset %d", ev.Path, ev.Offset)
 	case store.EventRefused:
 		n.exit(true, ev.What)
 	default:
