@@ -127,11 +127,7 @@ func (s *Sessions) write(i uint32, c *conn, r *request) {
 		d := wire.SubResult{SubscriptionID: r.small, MemberID: r.a, MembershipEpoch: uint32(r.b), AssignmentEpoch: uint32(r.c)}
 		b = d.AppendOK(b)
 	case answerCredit:
-		d := wire.CreditResult{
-			GrantedCount: uint16(r.a >> 32), GrantedBytes: uint32(r.a),
-			OutstandingCount: uint16(r.b >> 32), OutstandingBytes: uint32(r.b), CreditEpoch: r.c,
-		}
-		b = d.AppendOK(b)
+		b = s.writeCredit(b, c, r)
 	case answerConnect:
 		b = s.writeConnect(b, r)
 	case answerNone:

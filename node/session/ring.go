@@ -16,7 +16,7 @@ const (
 	answerDeclare                   // small topic id, a partitions, b created
 	answerPub                       // a sequence, b epoch, c commit; small partition
 	answerSub                       // small subscription id, a member, b membership, c assignment
-	answerCredit                    // a, b packed count and bytes, c credit epoch
+	answerCredit                    // a, b balance plus what was ever sent, c credit epoch; small subscription id
 )
 
 // Flags of a request.

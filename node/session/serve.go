@@ -41,6 +41,7 @@ type run struct {
 type serving2 struct {
 	given, size, frames int
 	taken               credit
+	sent                total
 	ids                 uint64
 }
 
@@ -275,7 +276,7 @@ func (s *Sessions) join(i uint32, c *conn, u *sub, ln *lane, seq op.Sequence) bo
 	v.undo = v.undo[:0]
 	v.run = run{
 		first: seq, delivery: op.DeliveryID(op.MakeID(s.epoch, s.given+1)), out: len(out),
-		before: serving2{given: v.given, size: v.size, frames: v.frames, taken: u.taken, ids: s.given},
+		before: serving2{given: v.given, size: v.size, frames: v.frames, taken: u.taken, sent: u.sent, ids: s.given},
 	}
 	return true
 }
@@ -311,6 +312,8 @@ func (s *Sessions) send(i uint32, c *conn, u *sub, e uint32, en *entry, ln *lane
 	v.given++
 	v.size += len(rec.Key) + len(rec.Value)
 	v.frames += len(c.out) - before
+	u.sent.count++
+	u.sent.bytes += uint64(len(rec.Value))
 	u.taken.count++
 	u.taken.bytes += uint64(len(rec.Value))
 	s.lease(e, en, ln)
@@ -356,6 +359,7 @@ func (s *Sessions) takeBack(c *conn, u *sub, ln *lane) {
 	}
 	b := v.run.before
 	v.given, v.size, v.frames, u.taken = b.given, b.size, b.frames, b.taken
+	u.sent = b.sent
 	s.given = b.ids
 	c.out = c.out[:v.run.out]
 	v.undo, v.run = v.undo[:0], run{}

@@ -37,9 +37,13 @@ type sub struct {
 	window      credit
 	taken       credit // sent and not given back by CREDIT
 	creditEpoch uint64
+	sent        total // ever
 	outLen      uint32
 	outSize     uint64
 }
+
+// total is what a subscription was ever sent.
+type total struct{ count, bytes uint64 }
 
 // credit counts messages and their values' bytes.
 type credit struct {
@@ -144,11 +148,22 @@ func (s *Sessions) credit(i uint32, c *conn, n uint64, payload []byte) {
 	u.creditEpoch++
 	b := u.balance()
 	r := c.ring.at(n)
-	r.kind = answerCredit
-	r.a = uint64(b.count)<<32 | b.bytes
-	r.b = uint64(min(u.outLen, math.MaxUint16))<<32 | min(u.outSize, math.MaxUint32)
-	r.c = u.creditEpoch
+	r.kind, r.small = answerCredit, u.id
+	r.a, r.b, r.c = uint64(b.count)+u.sent.count, b.bytes+u.sent.bytes, u.creditEpoch
 	s.decided(i, c, n)
+}
+
+// writeCredit writes CREDIT's OK. MSGs that went out since it was carried out are
+// taken off the balance: the client has them before this answer.
+func (s *Sessions) writeCredit(b []byte, c *conn, r *request) []byte {
+	m := wire.CreditResult{CreditEpoch: r.c}
+	if _, u, ok := s.subOf(c, r.small); ok {
+		m.GrantedCount = uint16(r.a - min(r.a, u.sent.count))
+		m.GrantedBytes = uint32(r.b - min(r.b, u.sent.bytes))
+		m.OutstandingCount = uint16(min(u.outLen, math.MaxUint16))
+		m.OutstandingBytes = uint32(min(u.outSize, math.MaxUint32))
+	}
+	return m.AppendOK(b)
 }
 
 // exceeds says whether the message that is next due is larger than a window.
