@@ -14,7 +14,8 @@ const (
 	// EventFlushed: everything appended before Flush(Token) is durable.
 	EventFlushed
 	// EventReadReady: what a Read of Topic, Partition, Sequence waited for has
-	// come, or turned out damaged. Read again.
+	// come, or turned out damaged. Read again in this turn: from Take on it may
+	// have to make room for others.
 	EventReadReady
 	// EventRecovered: every partition is cut back to its position, or damaged
 	// (events before this one); appends may begin.
