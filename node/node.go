@@ -106,6 +106,12 @@ type journal struct{ n *Node }
 func (j journal) CanAppend() bool { return j.n.store.CanAppend() }
 func (j journal) Append(b *op.Builder) {
 	j.n.store.Append(b)
+	if j.n.phase == phaseServing && fault.On("apply_before_commit") {
+		for i := range b.Entries() {
+			e := b.Entry(i)
+			j.n.apply(&e)
+		}
+	}
 }
 func (j journal) SetEpochs(promised, installed op.Epoch, installedOp op.Number, installedHash op.Hash) {
 	j.n.store.SetEpochs(promised, installed, installedOp, installedHash)

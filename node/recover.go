@@ -1,6 +1,7 @@
 package node
 
 import (
+	"github.com/mortarmq/mortarmq/fault"
 	"github.com/mortarmq/mortarmq/node/format"
 	"github.com/mortarmq/mortarmq/node/machine"
 	"github.com/mortarmq/mortarmq/node/op"
@@ -147,6 +148,9 @@ func (n *Node) onFlushed(number op.Number) {
 // apply applies every op of a committed entry: invariant 2.
 func (n *Node) apply(e *op.Entry) {
 	h := &e.Header
+	if h.Number <= n.appliedHeader.Number && fault.On("apply_before_commit") {
+		return
+	}
 	if h.Number != n.appliedHeader.Number+1 {
 		panic("node: invariant 2: entries are not applied in order")
 	}
@@ -159,6 +163,9 @@ func (n *Node) apply(e *op.Entry) {
 		}
 		encoded := body[:len(body)-len(rest)]
 		body = rest
+		if n.phase == phaseRecovering && n.op.Kind == op.KindAck && fault.On("ledger_not_replayed") {
+			continue
+		}
 		n.machine.Apply(h, &n.op, &n.result)
 		n.keep(h, encoded)
 		if own {

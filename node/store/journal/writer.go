@@ -3,6 +3,7 @@ package journal
 import (
 	"github.com/mortarmq/mortarmq/clock"
 	"github.com/mortarmq/mortarmq/disk"
+	"github.com/mortarmq/mortarmq/fault"
 	"github.com/mortarmq/mortarmq/node/format"
 	"github.com/mortarmq/mortarmq/node/op"
 	"github.com/mortarmq/mortarmq/node/store/flight"
@@ -185,7 +186,9 @@ func (j *Journal) submitWrite() {
 	if len(w.buf) > 0 {
 		w.flight.Submit(&j.queue, disk.Request{Kind: disk.KindWrite, Lane: disk.LaneJournal, Handle: w.handle, Offset: w.offset, Buf: w.buf})
 	}
-	w.flight.Submit(&j.queue, disk.Request{Kind: disk.KindSync, Lane: disk.LaneJournal, Handle: w.handle})
+	if !fault.On("ack_before_sync") {
+		w.flight.Submit(&j.queue, disk.Request{Kind: disk.KindSync, Lane: disk.LaneJournal, Handle: w.handle})
+	}
 }
 
 // written takes in the outcome of a write and its sync.
