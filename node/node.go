@@ -1,6 +1,7 @@
 package node
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/mortarmq/mortarmq/clock"
@@ -13,7 +14,7 @@ import (
 )
 
 // Config is what a node needs to know. The zero value works but for Store's
-// NodeID.
+// NodeID and NewClusterID.
 type Config struct {
 	// NewClusterID is the cluster id that an empty directory is formed with.
 	NewClusterID [16]byte
@@ -126,6 +127,9 @@ func New(c Config) (*Node, error) {
 	}
 	if err := c.Store.Validate(); err != nil {
 		return nil, err
+	}
+	if c.NewClusterID == [16]byte{} {
+		return nil, errors.New("node: NewClusterID must not be zero")
 	}
 	n := &Node{config: c, store: store.New(c.Store), machine: machine.New()}
 	n.view = n.machine.View()

@@ -42,12 +42,13 @@ type Host struct {
 	wake    chan struct{}
 	stop    atomic.Int32
 	addr    string
+	opened  time.Time
 }
 
 // Open takes the directory and the port, and prepares the node; Run starts it.
 // Its errors are for the operator: they name what is in the way.
 func Open(o Options) (*Host, error) {
-	h := &Host{log: o.Log, clock: osclock.New(), wake: make(chan struct{}, 1)}
+	h := &Host{log: o.Log, clock: osclock.New(), wake: make(chan struct{}, 1), opened: time.Now()}
 	var err error
 	if h.disk, err = osdisk.Open(o.DataDir, h.poke); err != nil {
 		return nil, err
@@ -117,6 +118,7 @@ type loop struct {
 	inlined     []disk.Completion
 	out         node.Effects
 	stopped     bool
+	ready       bool
 }
 
 func (l *loop) run() error {
@@ -194,6 +196,11 @@ func (l *loop) turn() {
 		l.queries.answer(&l.out.Answers[i])
 	}
 	l.submit(l.out.Disk)
+	if !l.ready && l.node.Serving() {
+		l.ready = true
+		c := l.disk.Counters()
+		l.log.Info("ready", "seconds", time.Since(l.opened).Seconds(), "read_bytes", c.ReadBytes, "written_bytes", c.WriteBytes)
+	}
 }
 
 // submit carries disk requests out: a small journal batch here, the rest by the
