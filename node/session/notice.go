@@ -25,7 +25,7 @@ func (s *Sessions) revokeLane(gr *group, l uint32, ln *lane) {
 	u := s.groups.subs.at(ln.owner - 1)
 	at := s.watch.now.Add(revokeTimeout)
 	switch {
-	case u.leaving: // its Leave does it
+	case u.leaving || u.conn == none: // its Leave does it, or, in a drain, the next epoch
 	case ln.told:
 		ln.revokeID = s.notice(gr, ln, u, wire.NoticeRevoke)
 	case s.proposeRevoked(gr.id, ln, op.CauseConfirmed) != wire.CodeOK:
