@@ -30,37 +30,51 @@ type atlas struct {
 	lies       bool
 	damaged    bool // the node has named damage
 	refused    string
-	tail       bool // the node cut an end off after a fault beyond the atlas
+	spots      int  // places that were spoiled
+	gone       bool // a file was lost, or a write misdirected
+	forgot     bool // a loss happened that cannot be known
 }
 
 // ioFault notes that a request will fail.
 func (a *atlas) ioFault() { a.io = true }
 
-// beyond notes a fault beyond the atlas.
-func (a *atlas) beyond(what string, lie bool) {
+// beyond notes a fault beyond the atlas and how many places it spoils.
+func (a *atlas) beyond(what string, spots int, lie bool) {
+	a.spots += spots
+	a.gone = a.gone || what == "lose" || what == "misdirect"
 	if a.beyondWhat == "" {
 		a.beyondWhat = what
 	}
 	a.lies = a.lies || lie
 }
 
-// lying says whether the disk model's promises and the disk's answers may differ
-// by a lie.
-func (a *atlas) lying() bool { return a.lies }
+// lying says whether what the disk model calls durable and what the disk answered
+// may differ by a lie, or by a write that went elsewhere.
+func (a *atlas) lying() bool { return a.lies || a.gone }
 
 // mayLose says whether losses are excused.
-func (a *atlas) mayLose() bool { return a.lies || a.beyondWhat != "" && (a.tail || a.damaged) }
+func (a *atlas) mayLose() bool { return a.lies || a.forgot }
+
+// mayForget judges a restarted node that came back to less than had been
+// applied. One spoiled place in the journal can hide what no durable mark names,
+// and nothing more; a lie, or two places, can hide anything.
+func (a *atlas) mayForget(d *digestAt) bool {
+	if a.lies || a.spots > 1 || a.spots == 1 && d.back >= d.vouched {
+		a.forgot = true
+		a.w.marks.Mark("sim.loss_excused")
+		return true
+	}
+	return false
+}
 
 // hear takes in what the node says.
 func (a *atlas) hear(r *node.LogRecord) {
-	switch {
-	case strings.HasPrefix(r.Text, "damage:"):
-		a.damaged = true
-		if a.beyondWhat == "" {
-			a.w.finding(PropertyAvailability, "the node names damage that nobody did: %s", r.Text)
-		}
-	case strings.HasPrefix(r.Text, "cut an unsynced end"):
-		a.tail = a.tail || a.beyondWhat != ""
+	if !strings.HasPrefix(r.Text, "damage:") {
+		return
+	}
+	a.damaged = true
+	if a.beyondWhat == "" {
+		a.w.finding(PropertyAvailability, "the node names damage that nobody did: %s", r.Text)
 	}
 }
 

@@ -70,11 +70,14 @@ type crash struct {
 	why  string
 }
 
-// digestAt is the state that an incarnation had when it died.
+// digestAt is the state that an incarnation had when it died. Up to vouched the
+// journal cannot be taken for torn.
 type digestAt struct {
-	known  bool
-	number op.Number
-	digest [16]byte
+	known   bool
+	number  op.Number
+	vouched op.Number
+	back    op.Number // what its successor recovered
+	digest  [16]byte
 }
 
 func newHost(w *world) *host {

@@ -18,6 +18,8 @@ type journalTracker struct {
 	files []openFile // of the journal, that are open
 	// writes that were not yet seen durable, in order.
 	writes []journalWrite
+	// marks are the writes that vouch for what was synced before them.
+	marks []journalMark
 	// written has every message that was ever in a write of the journal.
 	written map[placed]bool
 	frame   op.Op
@@ -37,6 +39,13 @@ type journalWrite struct {
 	messages      []placed
 }
 
+// journalMark is a write and the op that it vouches for.
+type journalMark struct {
+	path          string
+	offset, bytes int64
+	mark          op.Number
+}
+
 // placed names a message within a topic's partition.
 type placed struct {
 	topic     op.TopicID
@@ -49,7 +58,7 @@ func (t *journalTracker) reset() {
 	if t.written == nil {
 		t.written = map[placed]bool{}
 	}
-	t.files, t.writes = t.files[:0], nil
+	t.files, t.writes, t.marks = t.files[:0], nil, nil
 }
 
 // dying is called before an incarnation ends: what was durable by then, and not
@@ -107,10 +116,17 @@ func (t *journalTracker) write(path string, r *disk.Request) {
 	buf := r.Buf
 	for len(buf) >= op.WritePrefix {
 		w, err := format.DecodeJournalWrite(buf, seed)
-		if err != nil || w.Entries == 0 || int(w.Bytes) > len(buf) {
+		if err != nil || int(w.Bytes) > len(buf) {
 			return
 		}
 		at := r.Offset + int64(len(r.Buf)-len(buf))
+		t.marks = append(t.marks, journalMark{path, at, int64(w.Bytes), w.Mark})
+		if len(t.marks) > 16 {
+			t.marks = slices.Delete(t.marks, 0, 8)
+		}
+		if w.Entries == 0 {
+			return
+		}
 		jw := journalWrite{path: path, offset: at, bytes: int64(w.Bytes), last: w.First + op.Number(w.Entries) - 1}
 		t.entries(&jw, buf[op.WritePrefix:w.Bytes], seed)
 		t.writes = append(t.writes, jw)
@@ -171,4 +187,15 @@ func (t *journalTracker) holds(m placed) bool {
 		}
 	}
 	return false
+}
+
+// vouched gives the highest op that a durable mark names: below it nothing can be
+// taken for a torn end.
+func (t *journalTracker) vouched() op.Number {
+	for i := len(t.marks) - 1; i >= 0; i-- {
+		if m := &t.marks[i]; t.host.disk.Certain(m.path, m.offset, m.bytes) {
+			return m.mark
+		}
+	}
+	return 0
 }

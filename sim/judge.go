@@ -135,7 +135,7 @@ func (j *judge) beforeCrash() {
 	}
 	j.sample()
 	applied, _, _ := h.node.Machine().View().Applied()
-	h.digest = digestAt{known: true, number: applied, digest: h.node.Machine().Digest()}
+	h.digest = digestAt{known: true, number: applied, vouched: h.journal.vouched(), digest: h.node.Machine().Digest()}
 }
 
 // afterRestart compares the state that recovery came to. Entries that were
@@ -144,18 +144,22 @@ func (j *judge) beforeCrash() {
 func (j *judge) afterRestart() {
 	h := j.w.host
 	applied, _, _ := h.node.Machine().View().Applied()
+	d := &h.digest
 	switch {
 	case h.serving():
-		if applied <= h.digest.number && !j.w.atlas.mayLose() {
-			j.finding(PropertyReplay, fmt.Sprintf("op %d was applied before the crash; the restarted node serves at op %d", h.digest.number, applied))
+		if d.back < d.number && !j.w.atlas.mayForget(d) {
+			j.finding(PropertyReplay, fmt.Sprintf("op %d was applied before the crash, and a durable mark vouches for op %d; the restarted node came back to op %d and serves", d.number, d.vouched, d.back))
 		}
-		h.digest.known = false
+		d.known = false
 		h.failures = 0
-	case applied == h.digest.number && h.node.Standing():
-		if d := h.node.Machine().Digest(); d != h.digest.digest && !j.w.atlas.mayLose() {
-			j.finding(PropertyReplay, fmt.Sprintf("at op %d the state was %x before the crash and is %x after it", applied, h.digest.digest, d))
+	case h.node.Standing():
+		if d.back = applied; applied != d.number {
+			return
 		}
 		j.w.marks.Mark("sim.replay_compared")
-		h.digest.known = false
+		if now := h.node.Machine().Digest(); now != d.digest && !j.w.atlas.mayLose() {
+			j.finding(PropertyReplay, fmt.Sprintf("at op %d the state was %x before the crash and is %x after it", applied, d.digest, now))
+		}
+		d.digest = h.node.Machine().Digest()
 	}
 }

@@ -112,6 +112,10 @@ func (w *world) drain() bool {
 
 // stuck ends the run: something never came to its end.
 func (w *world) stuck(reason string) {
+	if w.atlas.forgot { // its clients wait for what cannot come back
+		w.stopped = true
+		return
+	}
 	if w.atlas.beyondWhat != "" && w.atlas.damaged {
 		w.atlas.refused = "a partition is damaged and was refused: " + reason
 		w.stopped = true

@@ -158,7 +158,7 @@ func (w *world) strikeDisk(e *Event) {
 		d.SetCapacity(d.Used() + e.Int("free", 0))
 		w.after(span, func() { d.SetCapacity(w.plan.Knob("capacity")) })
 	case "lie":
-		w.atlas.beyond("a lying disk", true)
+		w.atlas.beyond("a lying disk", 0, true)
 		d.LieSyncs(int(e.Int("n", 1)))
 	case "rot", "lose", "misdirect", "read_fail":
 		w.damage(e, r, h.files(area))
@@ -171,7 +171,14 @@ func (w *world) damage(e *Event, r *prng.Rand, paths []string) {
 	if len(paths) == 0 {
 		return
 	}
-	w.atlas.beyond(e.Kind, false)
+	spots := 1
+	switch e.Kind {
+	case "rot":
+		spots = int(e.Int("n", 1))
+	case "misdirect":
+		spots = 2
+	}
+	w.atlas.beyond(e.Kind, spots, false)
 	path := paths[r.Intn(len(paths))]
 	size := d.Size(path)
 	w.tell("%s of %s (%d bytes)", e.Kind, path, size)
