@@ -129,10 +129,10 @@ func (c *Client) deliver(out *core.Effects) {
 	if len(out.Published) > 0 {
 		c.deliverPublished(out.Published)
 	}
-	if len(out.Deliveries) > 0 {
-		c.deliverMessages(out.Deliveries)
-	}
 	for i := range out.Events {
 		c.deliverEvent(&out.Events[i])
+	}
+	if len(out.Deliveries) > 0 {
+		c.deliverMessages(out.Deliveries)
 	}
 }

@@ -101,3 +101,80 @@ func (o ProducerOptions) withDefaults() ProducerOptions {
 	}
 	return o
 }
+
+// ConsumerOptions are what a Consumer is made with. The zero value works.
+type ConsumerOptions struct {
+	// MustExist fails with UNKNOWN_TOPIC where the topic does not exist, instead of declaring it as ProducerOptions says.
+	MustExist bool
+	// GroupMustExist fails with UNKNOWN_GROUP where the group does not exist, instead of creating it.
+	GroupMustExist bool
+	// Latest starts a group that this consumer creates behind the newest message; the default is the oldest. A group that
+	// exists goes on where it is.
+	Latest bool
+
+	// PartitionHandlers is how many handlers may be at work on one partition; above 1, order is lost. Default 1.
+	PartitionHandlers int
+	// StrictOrder holds a partition back while one of its messages is unsettled, failed ones included. It holds while the
+	// partition is this member's, costs a round trip a message, and excludes PartitionHandlers above 1.
+	StrictOrder bool
+	// StopGrace is how long a stop waits for handlers before their contexts end. Default 10 s.
+	StopGrace time.Duration
+
+	// OnAssigned is called before the first message of a partition that has become this member's.
+	OnAssigned func(partition uint16)
+	// OnRevoked is called when the handlers of a partition that moves to another member are done; the other one gets it
+	// when OnRevoked has returned, or after 10 s. A stop calls it too, before Run returns.
+	OnRevoked func(partition uint16)
+	// OnLost is called when a partition is gone without that, with the connection or because the broker had given the
+	// member up; a handler may still be at work on it. The three are called one at a time, in order.
+	OnLost func(partition uint16)
+	// OnError is called with each error of a handler, a *PanicError for a panic, before the message is given back.
+	OnError func(d *Delivery, err error)
+
+	// CreditCount and CreditBytes bound what is delivered and not settled. A message larger than CreditBytes fails the
+	// consumer with MESSAGE_EXCEEDS_CREDIT. Default 256 and 2 MiB.
+	CreditCount uint16
+	CreditBytes uint32
+
+	// Lease, MaxAttempts and RetryBackoffMax are the broker's delivery_lease_ms, delivery_max_attempts and retry_backoff_max_ms.
+	// They need to be told only where the broker's differ from the defaults of 30 s, 5 and 30 s.
+	Lease           time.Duration
+	MaxAttempts     int
+	RetryBackoffMax time.Duration
+}
+
+// Validate says what is wrong with o.
+func (o ConsumerOptions) Validate() error {
+	switch {
+	case o.PartitionHandlers < 0 || o.MaxAttempts < 0:
+		return errors.New("mortarmq: PartitionHandlers or MaxAttempts is negative")
+	case o.StrictOrder && o.PartitionHandlers > 1:
+		return errors.New("mortarmq: StrictOrder excludes PartitionHandlers above 1")
+	case o.StopGrace < 0 || o.Lease < 0 || o.RetryBackoffMax < 0:
+		return errors.New("mortarmq: a duration is negative")
+	}
+	return nil
+}
+
+func (o ConsumerOptions) withDefaults() ConsumerOptions {
+	if o.PartitionHandlers == 0 {
+		o.PartitionHandlers = 1
+	}
+	if o.StopGrace == 0 {
+		o.StopGrace = 10 * time.Second
+	}
+	return o
+}
+
+// handOut is how many deliveries of a partition wait at its handlers, so that these need not wait for the loop.
+const handOut = 64
+
+func (o ConsumerOptions) core() *core.ConsumerOptions {
+	return &core.ConsumerOptions{
+		MustExist: o.MustExist, GroupMustExist: o.GroupMustExist, Latest: o.Latest,
+		CreditCount: o.CreditCount, CreditBytes: o.CreditBytes,
+		HandOut: handOut + o.PartitionHandlers, Handlers: o.PartitionHandlers, StrictOrder: o.StrictOrder,
+		ConfirmRevoke: o.OnRevoked != nil, Paused: true,
+		Lease: clock.Duration(o.Lease), MaxAttempts: o.MaxAttempts, RetryBackoffMax: clock.Duration(o.RetryBackoffMax),
+	}
+}

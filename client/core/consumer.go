@@ -112,9 +112,9 @@ func (c *Core) takeConsumer(in *Input) {
 	case InputProgress:
 		c.progress(s, in)
 	case InputConfirmRevoke:
-		c.confirmRevoke(s, in.Partition)
+		c.confirmRevoke(s, in.Partition, in.Ref)
 	case InputPause:
-		s.paused = true
+		c.pause(s)
 	case InputResume:
 		s.paused = false
 		for i := range s.parts {
@@ -124,6 +124,19 @@ func (c *Core) takeConsumer(in *Input) {
 		c.stop(s)
 	default:
 		assert(false, "an input of no kind")
+	}
+}
+
+// pause pulls and hands out nothing more. What is queued is released, so that a resume begins where the handlers stopped.
+func (c *Core) pause(s *consumer) {
+	s.paused = true
+	for i := range s.parts {
+		p := &s.parts[i]
+		for p.queue.n > 0 {
+			d := p.queue.pop()
+			s.credit.giveBack(c.now, 1, uint32(len(d.Value)))
+			c.queueSettle(s, p, SettleRelease, d.Sequence, d.DeliveryID)
+		}
 	}
 }
 
@@ -147,7 +160,7 @@ func (c *Core) checkStop(s *consumer) {
 		}
 	}
 	if s.state == stateMember {
-		if s.open == 0 {
+		if s.open == 0 && c.giveUpAll(s) {
 			s.state = stateLeaving
 			s.leaveDue = true
 		}
@@ -200,9 +213,7 @@ func (c *Core) memberLost(s *consumer) {
 func (c *Core) dropMembership(s *consumer) {
 	for i := range s.parts {
 		p := &s.parts[i]
-		if p.owned {
-			c.event(Event{Kind: EventLost, Handle: s.handle, Partition: p.number, Epoch: p.epoch})
-		}
+		c.tellLost(s, p)
 		p.lose()
 	}
 	c.dropReplies(s)

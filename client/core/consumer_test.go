@@ -105,7 +105,7 @@ func (a *application) work() bool {
 	for len(a.revoked) > 0 {
 		e := a.revoked[0]
 		a.revoked = a.revoked[1:]
-		a.w.turn(Input{Kind: InputConfirmRevoke, Handle: e.Handle, Partition: e.Partition})
+		a.w.turn(Input{Kind: InputConfirmRevoke, Handle: e.Handle, Partition: e.Partition, Ref: e.Epoch})
 	}
 	for len(a.have) > 0 {
 		a.settle(0, SettleAck, 0)

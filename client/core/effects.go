@@ -128,14 +128,15 @@ const (
 	// EventRevoking: a partition has to be given back. What was handed out is to be finished, or dropped where it was not
 	// begun. Handle, Partition, Epoch.
 	EventRevoking
-	// EventRevoked: all of it is settled. With ConfirmRevoke, ConfirmRevoke is waited for; else the revoke is confirmed.
+	// EventRevoked: all of it is settled, before its revoke is confirmed or the group is left. With ConfirmRevoke,
+	// ConfirmRevoke is waited for.
 	// Handle, Partition, Epoch.
 	EventRevoked
 	// EventLost: a partition is gone without a revoke; what was handed out settles into nothing. Handle, Partition, Epoch.
 	EventLost
 	// EventConsumerFailed: a consumer ended by itself. Handle, Err.
 	EventConsumerFailed
-	// EventStopped ends InputStopConsumer. Handle.
+	// EventStopped ends InputStopConsumer, behind EventRevoked for what was owned. Handle.
 	EventStopped
 	// EventClosed ends InputClose, and everything.
 	EventClosed

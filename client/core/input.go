@@ -36,7 +36,8 @@ const (
 	InputSettle
 	// InputProgress renews the lease of a delivery. Handle, Partition, Delivery.
 	InputProgress
-	// InputConfirmRevoke says that the application is done with a revoked partition. Handle, Partition.
+	// InputConfirmRevoke says that the application is done with a revoked partition. Handle, Partition, Ref: EventRevoked's
+	// Epoch.
 	InputConfirmRevoke
 	// InputPause stops pulling and handing out; InputResume goes on. Handle.
 	InputPause

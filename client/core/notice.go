@@ -19,6 +19,9 @@ func (c *Core) onNotice(m *wire.Notice) {
 		return
 	}
 	p.revoking, p.notice = true, *m
+	if p.asked {
+		return // a stop is giving it up already
+	}
 	c.dropQueue(s, p)
 	p.hold = hold{}
 	c.event(Event{Kind: EventRevoking, Handle: s.handle, Partition: p.number, Epoch: p.epoch})
@@ -38,7 +41,7 @@ func (c *Core) byMember(id uint64) *consumer {
 // left of the old ownership settles into nothing.
 func (c *Core) assigned(s *consumer, p *part, m *wire.Notice) {
 	if p.owned {
-		c.event(Event{Kind: EventLost, Handle: s.handle, Partition: p.number, Epoch: p.epoch})
+		c.tellLost(s, p)
 		c.dropQueue(s, p)
 		s.open -= p.settling
 		p.lose()
@@ -48,29 +51,57 @@ func (c *Core) assigned(s *consumer, p *part, m *wire.Notice) {
 	c.control(s, m, wire.ControlOK)
 }
 
+// tellLost tells that a partition is gone, unless the application has been told to give it back.
+func (c *Core) tellLost(s *consumer, p *part) {
+	if p.owned && !p.asked {
+		c.event(Event{Kind: EventLost, Handle: s.handle, Partition: p.number, Epoch: p.epoch})
+	}
+}
+
 // checkRevoke confirms a revoke when nothing of the partition is with the application or unanswered any more (C7).
 func (c *Core) checkRevoke(s *consumer, p *part) {
 	if !p.revoking || p.asked || len(p.handed) > 0 || p.settling > 0 {
 		return
 	}
-	c.event(Event{Kind: EventRevoked, Handle: s.handle, Partition: p.number, Epoch: p.epoch})
 	p.asked = true
+	c.event(Event{Kind: EventRevoked, Handle: s.handle, Partition: p.number, Epoch: p.epoch})
 	if !s.opt.ConfirmRevoke {
-		c.confirmRevoke(s, p.number)
+		c.confirmRevoke(s, p.number, p.epoch)
 	}
 }
 
-func (c *Core) confirmRevoke(s *consumer, partition uint16) {
+// confirmRevoke takes the application's word, or what stands for it, that it is done with a partition.
+func (c *Core) confirmRevoke(s *consumer, partition uint16, epoch uint64) {
 	if int(partition) >= len(s.parts) {
 		return
 	}
 	p := &s.parts[partition]
-	if !p.revoking || !p.asked {
+	if !p.asked || p.epoch != epoch {
 		return
 	}
-	notice := p.notice
+	revoking, notice := p.revoking, p.notice
 	p.lose()
-	c.control(s, &notice, wire.ControlOK)
+	if revoking {
+		c.control(s, &notice, wire.ControlOK)
+	}
+	c.checkStop(s)
+}
+
+// giveUpAll ends the ownership of everything before LEAVE, as a revoke of each partition would. It says whether that is done.
+func (c *Core) giveUpAll(s *consumer) bool {
+	done := true
+	for i := range s.parts {
+		p := &s.parts[i]
+		if p.owned && !p.asked {
+			p.asked = true
+			c.event(Event{Kind: EventRevoked, Handle: s.handle, Partition: p.number, Epoch: p.epoch})
+			if !s.opt.ConfirmRevoke && !p.revoking {
+				p.lose()
+			}
+		}
+		done = done && !p.owned
+	}
+	return done
 }
 
 func (c *Core) control(s *consumer, m *wire.Notice, result wire.ControlResult) {

@@ -42,18 +42,24 @@ func (c *Core) answer(s *consumer, p *part, h *handed, in *Input) {
 		}
 		kind = SettleRelease
 	}
-	i := c.replies.take()
-	r := c.replies.at(i)
-	r.kind, r.settle, r.part, r.seq, r.id, r.epoch = replySettle, kind, p, h.seq, h.id, p.epoch
+	r := c.queueSettle(s, p, kind, h.seq, h.id)
 	if in.HasDelay && (kind == SettleRetry || kind == SettleRelease) {
 		r.hasDelay, r.delayMs = true, uint32(min(max(in.Delay.Millis(), 0), delayMaxMs))
 	}
-	p.settling++
-	c.queueReply(s, i)
 	if s.opt.StrictOrder {
 		c.holdFor(s, p, r)
 	}
 	c.ackTwin(s, p, h, kind)
+}
+
+// queueSettle queues an ACK or NACK. The reply is good until the next one is taken.
+func (c *Core) queueSettle(s *consumer, p *part, kind Settle, seq, id uint64) *reply {
+	i := c.replies.take()
+	r := c.replies.at(i)
+	r.kind, r.settle, r.part, r.seq, r.id, r.epoch = replySettle, kind, p, seq, id, p.epoch
+	p.settling++
+	c.queueReply(s, i)
+	return r
 }
 
 // delayMaxMs is 24 h, where the broker cuts a delay.
@@ -97,13 +103,9 @@ func (c *Core) ackTwin(s *consumer, p *part, h *handed, kind Settle) {
 		return
 	}
 	d := p.queue.at(at)
-	i := c.replies.take()
-	r := c.replies.at(i)
-	r.kind, r.settle, r.part, r.seq, r.id, r.epoch = replySettle, SettleAck, p, d.Sequence, d.DeliveryID, p.epoch
 	s.credit.giveBack(c.now, 1, uint32(len(d.Value)))
+	c.queueSettle(s, p, SettleAck, d.Sequence, d.DeliveryID)
 	p.queue.cut(at)
-	p.settling++
-	c.queueReply(s, i)
 }
 
 // progress renews the lease of a delivery that the application has.

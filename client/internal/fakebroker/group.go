@@ -107,6 +107,19 @@ func (g *Group) Unsettled() int {
 	return n
 }
 
+// Out counts the deliveries that are out.
+func (g *Group) Out() int {
+	n := 0
+	for _, c := range g.parts {
+		for _, e := range c.open {
+			if e.out {
+				n++
+			}
+		}
+	}
+	return n
+}
+
 func (g *Group) join(s *Session, m *wire.Sub) *member {
 	o := &member{g: g, s: s, sub: uint16(len(s.members) + 1), id: g.b.nextID(), heard: g.b.Now, confirmed: map[uint16]uint64{}}
 	o.balance = [2]int64{int64(m.CreditCount), int64(m.CreditBytes)}

@@ -54,6 +54,9 @@ func (s *Server) tick() {
 	}
 }
 
+// Kick sends what a change under Lock has brought about.
+func (s *Server) Kick() { s.kickAll() }
+
 func (s *Server) kickAll() {
 	for _, o := range s.Broker.Sessions {
 		if len(o.Out) > 0 && o.Kick != nil {
