@@ -103,7 +103,14 @@ func TestCrashes(t *testing.T) {
 			w.install(epoch)
 			for range rapid.IntRange(0, 40).Draw(t, "appends") {
 				m.append(t, w, epoch)
+				if w.events[EventJournalFailed] > 0 {
+					break
+				}
+				if rapid.IntRange(0, 40).Draw(t, "fail") == 0 {
+					w.disk.FailNextSync(rapid.SampledFrom([]string{"journal/", "superblock", "checkpoints/", "metadata/", "topics/"}).Draw(t, "path"))
+				}
 			}
+			w.disk.ClearFaults()
 			w.crash(simdisk.CrashKind(rapid.IntRange(0, 1).Draw(t, "kind")))
 		}
 	})
@@ -116,18 +123,26 @@ func (m *model) append(t *rapid.T, w *world, epoch op.Epoch) {
 		n := rapid.SampledFrom([]int{0, 10, 3000, 4096 - 64 - 80 - 36, 20_000, 70_000}).Draw(t, "size")
 		values = append(values, bytes.Repeat([]byte{byte(len(m.entries))}, n))
 	}
-	w.until("room to append", w.s.CanAppend)
+	w.until("room to append", func() bool { return w.s.CanAppend() || w.events[EventJournalFailed] > 0 })
 	m.flushed = max(m.flushed, w.flushed)
+	if w.events[EventJournalFailed] > 0 {
+		return
+	}
 	b := w.build(epoch, values...)
 	w.s.Append(b)
 	m.note(b)
+	if w.events[EventJournalFailed] > 0 {
+		return
+	}
 	m.app.work(rapid.IntRange(0, 7).Draw(t, "begin") == 0, rapid.IntRange(0, 20).Draw(t, "split"))
 	w.turn()
 	for range rapid.IntRange(0, 30).Draw(t, "steps") {
 		if !w.step() {
 			break
 		}
-		m.app.work(false, 3)
+		if w.events[EventJournalFailed] == 0 {
+			m.app.work(false, 3)
+		}
 		w.turn()
 	}
 	m.flushed = max(m.flushed, w.flushed)

@@ -60,8 +60,9 @@ const (
 	EventTornTail
 	// EventJournalFailed: Err; nothing more is acknowledged (What: which file).
 	EventJournalFailed
-	// EventJournalStalled: a write waits because the disk is full. It is repeated
-	// by itself; Flushed says that it got through.
+	// EventJournalStalled: a write of the journal or the superblock (Path) waits
+	// because the disk is full. It is repeated by itself; Flushed or
+	// SuperblockDurable says that it got through.
 	EventJournalStalled
 	// EventCheckpointStalled and EventSegmentStalled: Err, Path; the disk is full,
 	// the checkpoint waits for it, the journal does not. EventSegmentResumed ends

@@ -97,6 +97,7 @@ func (s *Store) superLanded(now clock.Instant) {
 		return
 	case b.flight.Err == disk.ErrNoSpace && b.flight.ErrKind == disk.KindWrite:
 		b.failed, b.stage, b.retryAt = b.stage, superStalled, now.Add(s.options.RetryEvery)
+		s.emit(Event{Kind: EventJournalStalled, Err: b.flight.Err, Path: superblockPath})
 		return
 	case b.flight.Err != disk.OK:
 		s.fail(b.flight.Err, superblockPath)

@@ -216,6 +216,11 @@ func (w *world) append(epoch op.Epoch, values ...[]byte) {
 	w.until("Flushed", func() bool { return w.flushed == last })
 }
 
+// completionOf is that of a request that went well.
+func completionOf(r *disk.Request) disk.Completion {
+	return disk.Completion{Tag: r.Tag, Kind: r.Kind, Handle: r.Handle, N: int64(len(r.Buf)), Buf: r.Buf}
+}
+
 // Goal: a fresh directory is formed, entries are flushed, and the next life
 // finds them.
 func TestFormAppendRecover(t *testing.T) {

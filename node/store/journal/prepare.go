@@ -42,6 +42,9 @@ func (j *Journal) nextNumber() uint64 {
 	return n + 1
 }
 
+// Prepared says whether a file is ready to be gone on to.
+func (j *Journal) Prepared() bool { return j.preparer.state == prepareReady }
+
 // prepareNext begins to prepare the file after the current one, if none is.
 func (j *Journal) prepareNext() {
 	p := &j.preparer
