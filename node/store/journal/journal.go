@@ -137,6 +137,7 @@ type Journal struct {
 	retirer  retirer
 
 	appended uint64 // bytes written in this life
+	flushes  uint64 // writes synced in this life
 }
 
 // New gives a journal that has not been opened.
@@ -288,6 +289,17 @@ func (j *Journal) Flushed() op.Number { return j.flushed }
 
 // Appended gives how many bytes were written in this life.
 func (j *Journal) Appended() uint64 { return j.appended }
+
+// Flushes gives how many writes were synced in this life.
+func (j *Journal) Flushes() uint64 { return j.flushes }
+
+// Files gives how many files are kept, the current one among them.
+func (j *Journal) Files() int { return len(j.files) + 1 }
+
+// Stalled says whether a write waits for space.
+func (j *Journal) Stalled() bool {
+	return j.writer.state == writeStalled || j.writer.state == writeWaiting && j.preparer.state == prepareStalled
+}
 
 // Bytes gives the size of what is kept: all files from the first needed one on.
 func (j *Journal) Bytes() int64 {

@@ -207,6 +207,7 @@ func (j *Journal) written(now clock.Instant) {
 		return
 	}
 	w.state, w.idleSince = writeIdle, now
+	j.flushes++
 	j.marked = j.flushed
 	if len(w.buf) > 0 {
 		j.appended += uint64(len(w.buf))
