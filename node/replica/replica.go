@@ -103,8 +103,9 @@ func (r *Replica) Start(now clock.Instant, s State) bool {
 }
 
 // OnEpochsDurable goes on once the superblock holds what SetEpochs said. start
-// is the EpochStart op that opens the epoch.
-func (r *Replica) OnEpochsDurable(now clock.Instant, start *op.Op) {
+// is the EpochStart op that opens the epoch; the result says whether it was
+// proposed now.
+func (r *Replica) OnEpochsDurable(start *op.Op) bool {
 	switch r.phase {
 	case phasePromising:
 		r.installed = r.promised
@@ -114,8 +115,10 @@ func (r *Replica) OnEpochsDurable(now clock.Instant, start *op.Op) {
 		r.phase = phaseStarting
 		r.marks.Mark("replica.epoch_started")
 		r.add(start)
+		return true
 	case phaseIdle, phaseStarting, phaseLeading, phaseHalted:
 	}
+	return false
 }
 
 // Serving says whether the node leads: EpochStart of its epoch is committed and

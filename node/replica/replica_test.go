@@ -32,7 +32,7 @@ func lead(t interface{ Fatal(...any) }, s State) (*Replica, *fakeLog) {
 	start := op.Op{Kind: op.KindEpochStart}
 	for l.dirty {
 		l.dirty = false
-		r.OnEpochsDurable(1, &start)
+		r.OnEpochsDurable(&start)
 	}
 	r.Flush(1)
 	r.OnFlushed(l.flush())
@@ -115,11 +115,11 @@ func TestServesOnlyItsOwnEpoch(t *testing.T) {
 		t.Fatalf("first promise: %d/%d", l.promised, l.installed)
 	}
 	start := op.Op{Kind: op.KindEpochStart}
-	r.OnEpochsDurable(1, &start)
+	r.OnEpochsDurable(&start)
 	if l.installed != 1 || r.Propose(&o) {
 		t.Fatal("served before install was durable")
 	}
-	r.OnEpochsDurable(1, &start)
+	r.OnEpochsDurable(&start)
 	r.Flush(1)
 	if r.Propose(&o) || l.batch == nil {
 		t.Fatal("served before EpochStart committed")
