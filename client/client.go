@@ -212,20 +212,22 @@ func (c *Client) call(ctx context.Context, in core.Input) (core.Event, error) {
 	in.Ref = c.refs
 	c.calls[in.Ref] = ch
 	c.mu.Unlock()
-	forget := func() {
+	if !c.inbox.post(&in) {
 		c.mu.Lock()
 		delete(c.calls, in.Ref)
 		c.mu.Unlock()
-	}
-	if !c.inbox.post(&in) {
-		forget()
 		return core.Event{}, &Error{Op: wire.OpDeclare, cause: ErrClosed}
 	}
 	select {
 	case e := <-ch:
 		return e, fromCore(&e.Err)
 	case <-ctx.Done():
-		forget()
-		return core.Event{}, &Error{Op: wire.OpDeclare, Unknown: true, cause: context.Cause(ctx)}
 	}
+	posted := c.inbox.post(&core.Input{Kind: core.InputCancelDeclare, Ref: in.Ref})
+	e := <-ch // the cancel, or the loop's end, brings it
+	err := fromCore(&e.Err)
+	if posted && err != nil {
+		err = withContext(ctx, err)
+	}
+	return e, err
 }

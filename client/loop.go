@@ -100,7 +100,7 @@ func (c *Client) loop() {
 		if spare = in; cap(spare) > inboxKeepMax {
 			spare = nil
 		}
-		if !c.ended && len(events) == 0 {
+		if !c.ended {
 			c.sleep(timer, now, out.Deadline)
 		}
 	}
@@ -111,7 +111,8 @@ func (c *Client) loop() {
 	_ = c.net.Close() // nothing is left that an error could be about
 }
 
-// sleep waits for an input, a network event or the deadline.
+// sleep waits for an input, a network event or the deadline. What the network still has, and what came during the turn, has
+// left a wake-up behind.
 func (c *Client) sleep(timer *time.Timer, now, deadline clock.Instant) {
 	if deadline == clock.Never {
 		<-c.inbox.wake

@@ -100,6 +100,7 @@ func (c *Client) Producer(ctx context.Context, topic string, opt ProducerOptions
 		return p, nil
 	case <-ctx.Done():
 		p.abort()
+		p.forget()
 		return nil, waited(ctx, "looking for topic "+topic)
 	}
 }
@@ -116,7 +117,14 @@ func (p *Producer) resolved(e *core.Event) {
 	close(p.ready)
 }
 
+// forget takes the producer out of the Client, unless outcomes are still to come.
 func (p *Producer) forget() {
+	p.mu.Lock()
+	held := p.held
+	p.mu.Unlock()
+	if held > 0 {
+		return
+	}
 	p.c.mu.Lock()
 	delete(p.c.producers, p.handle)
 	p.c.mu.Unlock()

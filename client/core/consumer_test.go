@@ -352,6 +352,48 @@ func TestStaleForEver(t *testing.T) {
 	w.checkBroken()
 }
 
+// Goal: a handler that outlives its lease settles the redelivery that has come meanwhile, too.
+func TestTwin(t *testing.T) {
+	w := newWorld(t, Options{})
+	a := newApplication(w, 1)
+	w.feed("orders", 0, 1)
+	a.consume(1, ConsumerOptions{CreditCount: 20})
+	w.until("delivery", func() bool { return len(a.have) == 1 })
+	w.until("redelivery", func() bool { return w.broker.Group("g").Delivered[0][1] == 2 })
+	w.flow()
+	a.settle(0, SettleAck, 0)
+	w.until("settled", func() bool { return w.broker.Group("g").Unsettled() == 0 })
+	for range 50 {
+		if !w.flow() {
+			w.wait(clock.Second)
+		}
+	}
+	if len(a.order) != 1 {
+		t.Fatalf("handled %d times", len(a.order))
+	}
+	w.checkCredit()
+	w.checkBroken()
+}
+
+// Goal: a broker that answers each PULL at once with nothing is not asked in a loop.
+func TestEmptyPulls(t *testing.T) {
+	w := newWorld(t, Options{})
+	w.broker.NoWait = true
+	a := newApplication(w, 1)
+	w.feed("orders", 0, 3)
+	a.consume(1, ConsumerOptions{})
+	a.until("settled", func() bool { g := w.broker.Group("g"); return g != nil && g.Unsettled() == 0 })
+	before, start := w.broker.Requests[wire.OpPull], w.now
+	for w.now.Sub(start) < 10*clock.Second {
+		if !w.flow() {
+			w.wait(clock.Second)
+		}
+	}
+	if n := w.broker.Requests[wire.OpPull] - before; n > 110 {
+		t.Fatalf("%d PULLs in 10 s", n)
+	}
+}
+
 // Goal: what was handed out when a connection broke settles into nothing, holds its partition, and is handled again.
 func TestLost(t *testing.T) {
 	w := newWorld(t, Options{})

@@ -95,6 +95,8 @@ func (c *Core) take(in *Input) {
 		c.onNet(&in.Net)
 	case InputDeclare, InputDelete:
 		c.declare(in)
+	case InputCancelDeclare:
+		c.cancelCall(in.Ref)
 	case InputProducer:
 		c.newProducer(in)
 	case InputPublish:

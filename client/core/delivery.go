@@ -15,6 +15,7 @@ type part struct {
 	touched  bool // in Core.touched
 	epoch    uint64
 	notice   wire.Notice // the REVOKE, while revoking
+	twins    bool        // the queue may hold a redelivery of what is handed
 	queue    queue
 	handed   []handed // with the application, oldest first
 	settling int
@@ -140,6 +141,7 @@ func (c *Core) onMsg(f wire.Frame) error {
 			s.credit.giveBack(c.now, 1, uint32(len(p.queue.at(i).Value)))
 			p.queue.cut(i)
 		}
+		p.twins = true
 	}
 	d := Delivery{Consumer: s.handle, Partition: m.Partition, Attempt: m.Attempt,
 		Redelivered: m.Flags&wire.FlagMsgRedelivered != 0, FromDLQ: m.Flags&wire.FlagMsgFromDLQ != 0,

@@ -20,6 +20,9 @@ const (
 	InputDeclare
 	// InputDelete removes a topic. Ref, Topic. EventDeclared.
 	InputDelete
+	// InputCancelDeclare ends an InputDeclare or InputDelete whose caller has gone. Ref. EventDeclared comes in the same turn, if
+	// it has not come yet.
+	InputCancelDeclare
 	// InputProducer makes a producer. Handle, Topic, Producer. EventProducerReady or EventProducerFailed.
 	InputProducer
 	// InputPublish publishes one message with a producer that is ready. Handle, Ref, Partition, Key, Value; Key and Value are

@@ -95,9 +95,10 @@ const holdGrace = 10 * clock.Second
 // ackTwin settles a redelivery that came while the handler was at work on the message: its lease had run out, so the ACK of
 // the first may count for nothing, and the message is done with.
 func (c *Core) ackTwin(s *consumer, p *part, h *handed, kind Settle) {
-	if kind != SettleAck || p.queue.n == 0 {
+	if kind != SettleAck || !p.twins {
 		return
 	}
+	p.twins = p.queue.n > 0
 	at := p.queue.find(h.seq)
 	if at < 0 {
 		return

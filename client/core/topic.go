@@ -18,6 +18,7 @@ type call struct {
 	uncertain bool // an earlier sending may have had its effect
 	gone      bool // nobody waits any more
 	failures  int
+	code      wire.Code // the last refusal
 	due       clock.Instant
 }
 
@@ -80,7 +81,7 @@ func (c *Core) callLost(k *call) {
 }
 
 func (c *Core) callErr(k *call, err Err, info wire.CodeInfo) {
-	k.inFlight = false
+	k.inFlight, k.code = false, err.Code
 	if info.Outcome == wire.OutcomeUnknown {
 		k.uncertain = true
 	}
@@ -122,6 +123,21 @@ func (c *Core) callDone(k *call, res wire.DeclareResult, err Err) {
 	default:
 		c.event(Event{Kind: EventDeclared, Ref: k.ref, TopicID: res.TopicID, Partitions: res.PartitionCount,
 			Declared: res.Created, Err: err})
+	}
+}
+
+// cancelCall ends a declare whose caller has gone: it is not sent again.
+func (c *Core) cancelCall(ref uint64) {
+	for _, k := range c.calls {
+		if k.ref != ref || k.producer != nil || k.consumer != nil || k.gone {
+			continue
+		}
+		c.callDone(k, wire.DeclareResult{}, Err{Reason: ReasonCanceled, Unknown: k.inFlight || k.uncertain, Op: wire.OpDeclare, Code: k.code})
+		k.gone = true
+		if !k.inFlight {
+			c.dropCall(k)
+		}
+		return
 	}
 }
 

@@ -47,6 +47,8 @@ type Broker struct {
 	Refuse func(op wire.Op) (wire.Code, string)
 	// RefuseAfter is the same, but the request has had its effect.
 	RefuseAfter func(op wire.Op) (wire.Code, string)
+	// NoWait answers every PULL at once.
+	NoWait bool
 	// Now is the time: the test moves it, and calls Tick.
 	Now clock.Instant
 

@@ -1,7 +1,9 @@
 package fakebroker
 
-import "github.com/mortarmq/mortarmq/clock"
-import "github.com/mortarmq/mortarmq/wire"
+import (
+	"github.com/mortarmq/mortarmq/clock"
+	"github.com/mortarmq/mortarmq/wire"
+)
 
 func (s *Session) pull(m *wire.Pull) {
 	o := s.find(wire.OpPull, m.SubscriptionID)
@@ -58,7 +60,7 @@ func (s *Session) servePulls(force bool) {
 		switch {
 		case p.m.gone:
 			code = wire.CodeUnknownMember
-		case code == wire.CodeOK && !p.given && !force && s.b.Now < p.until:
+		case code == wire.CodeOK && !p.given && !force && !s.b.NoWait && s.b.Now < p.until:
 			return
 		}
 		s.pulls = s.pulls[1:]
