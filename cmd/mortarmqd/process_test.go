@@ -70,6 +70,21 @@ func start(t *testing.T, args ...string) *process {
 	return p
 }
 
+// serving waits until the broker serves.
+func (p *process) serving() {
+	p.t.Helper()
+	for {
+		resp, err := http.Get("http://" + p.admin + "/healthz")
+		if err != nil {
+			p.t.Fatal(err)
+		}
+		resp.Body.Close()
+		if resp.StatusCode == http.StatusOK {
+			return
+		}
+	}
+}
+
 // kill ends the process as a power cut of the program alone would.
 func (p *process) kill() {
 	p.t.Helper()
