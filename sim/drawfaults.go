@@ -114,7 +114,7 @@ func (d *drawer) beyond(r *prng.Rand) {
 	case 0:
 		d.add(when, "lie", r, num("n", pick(r, -1, 1, 5)))
 	case 1:
-		d.add(when, "rot", r, num("area", r.Intn(len(areaWords))), num("n", 1+r.Intn(3)))
+		d.add(when, "rot", r, num("area", r.Weighted(6, 1, 1, 2, 1)), num("n", 1+r.Weighted(6, 1, 1)))
 	case 2:
 		d.add(when, "lose", r, num("area", r.Intn(len(areaWords))))
 	case 3:

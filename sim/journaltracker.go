@@ -121,8 +121,8 @@ func (t *journalTracker) write(path string, r *disk.Request) {
 		}
 		at := r.Offset + int64(len(r.Buf)-len(buf))
 		t.marks = append(t.marks, journalMark{path, at, int64(w.Bytes), w.Mark})
-		if len(t.marks) > 16 {
-			t.marks = slices.Delete(t.marks, 0, 8)
+		if len(t.marks) > 256 {
+			t.marks = slices.Delete(t.marks, 0, 128)
 		}
 		if w.Entries == 0 {
 			return

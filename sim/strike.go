@@ -1,6 +1,8 @@
 package sim
 
 import (
+	"strings"
+
 	"github.com/mortarmq/mortarmq/clock"
 	"github.com/mortarmq/mortarmq/disk"
 	"github.com/mortarmq/mortarmq/sim/prng"
@@ -190,10 +192,17 @@ func (w *world) damage(e *Event, r *prng.Rand, paths []string) {
 	case "read_fail":
 		d.FailReads(path, r.Range(0, max(0, size-1)), r.Range(1, 8192))
 	case "rot":
+		recent := w.host.journal.marks
 		for range e.Int("n", 1) {
 			path := paths[r.Intn(len(paths))]
-			if size := d.Size(path); size > 0 {
-				d.Rot(path, r.Range(0, size-1), []byte{1 << r.Intn(8)})
+			size, from := d.Size(path), int64(0)
+			// In the journal most of a file is old: mostly, what was written lately is hit.
+			if strings.HasPrefix(path, "journal/") && len(recent) > 0 && r.Bool(800) {
+				m := &recent[len(recent)-1-r.Intn(min(len(recent), 40))]
+				path, from, size = m.path, m.offset, min(m.offset+m.bytes, d.Size(m.path))
+			}
+			if size > from {
+				d.Rot(path, r.Range(from, size-1), []byte{1 << r.Intn(8)})
 			}
 		}
 	}
