@@ -242,6 +242,19 @@ func (s *Sessions) retryRejects() {
 	}
 }
 
+// forgetRejects answers those rejects when their epoch is over.
+func (s *Sessions) forgetRejects() {
+	for k := range s.jobs.rejects {
+		i, c, ok := s.waiting(s.jobs.rejects[k].ref)
+		switch n := s.jobs.rejects[k].ref.Arg; {
+		case ok && s.leading:
+			s.refuse(i, c, n, wire.CodeUnknownMember, textNoSub)
+		case ok:
+			s.refuse(i, c, n, wire.CodeStaleLeaderEpoch, s.staleText)
+		}
+	}
+}
+
 // buried takes note of an applied DeadLetter.
 func (s *Sessions) buried(o *op.Op, res *machine.Result) {
 	// DLQ_PATH_OVERFLOW settles too: as quarantined.

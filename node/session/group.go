@@ -162,6 +162,7 @@ func (s *Sessions) forgetGroups() {
 		c.subs = nil
 		s.forgetPulls(i, c)
 	}
+	s.forgetRejects()
 	for id := range s.topics {
 		s.topics[id].group = 0
 	}

@@ -10,7 +10,7 @@ import (
 // assignNotice tells a lane's owner that it owns it, once SUB's OK is out.
 func (s *Sessions) assignNotice(gr *group, ln *lane) {
 	u := s.groups.subs.at(ln.owner - 1)
-	if !u.ready || u.conn == none {
+	if !u.ready || u.leaving || u.conn == none {
 		return
 	}
 	ln.told = true

@@ -105,6 +105,10 @@ func (r *randomRun) got(a *actor, f wire.Frame) {
 				r.t.Fatalf("an honest client got %v: %s", m.Code, m.Message)
 			}
 		}
+		if o == wire.OpNone && r.w.s.stopping { // turned away
+			a.asked = nil
+			return
+		}
 		if len(a.asked) == 0 || a.asked[0] != o {
 			r.t.Fatalf("an answer to %v, asked were %v", o, a.asked)
 		}
@@ -379,6 +383,33 @@ func TestRandomRuns(t *testing.T) {
 		}
 		r.turn()
 		r.drain()
+	})
+}
+
+// Goal: whatever is under way, a stop answers what is committed and ends.
+func TestRandomStops(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		r := newRun(t)
+		for range rapid.IntRange(1, 60).Draw(t, "steps") {
+			r.act()
+		}
+		r.turn()
+		r.w.manual = true
+		for range rapid.IntRange(0, 10).Draw(t, "steps in flight") {
+			r.act()
+		}
+		r.w.s.Stop(r.w.now)
+		r.turn()
+		for range rapid.IntRange(0, 10).Draw(t, "more") {
+			r.act()
+		}
+		r.w.manual, r.w.refuse, r.w.cold = false, 0, false
+		r.w.warmUp()
+		r.turn()
+		r.w.pass(clock.Second)
+		if !r.w.s.Drained() {
+			t.Fatalf("not drained: %+v", r.w.s.Stats())
+		}
 	})
 }
 

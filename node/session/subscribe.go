@@ -147,6 +147,7 @@ func (s *Sessions) abandon(k uint32) {
 		s.removeSub(k, u)
 	case s.stopping || u.leaving:
 		// A stop charges nobody: the next epoch drops the members (broker.md).
+		u.leaving = true
 	default:
 		u.leaving = true
 		s.giveUp(orphan{u.group, u.member, op.CauseVanished})
