@@ -64,13 +64,13 @@ func (o *Options) Validate() error {
 	case len(o.Token) > wire.MaxTokenLen:
 		return errors.New("the token is longer than 65535 bytes")
 	case o.MaxInFlight < 0 || o.MaxInFlight > inFlightMax:
-		return errors.New("MaxInFlight must be from 1 to 960")
+		return errors.New("the option MaxInFlight must be from 1 to 960")
 	case o.MaxInFlightBytes < 0 || o.MaxInFlightBytes > wire.MaxUnansweredBytes:
-		return errors.New("MaxInFlightBytes must be from 1 to 32 MiB")
+		return errors.New("the option MaxInFlightBytes must be from 1 to 32 MiB")
 	case o.ConnectTimeout < 0 || o.ResponseTimeout < 0 || o.Keepalive < 0 || o.BackoffBase < 0 || o.BackoffMax < 0:
 		return errors.New("a duration is negative")
 	case o.Keepalive >= clock.Duration(wire.KeepaliveTimeoutMillis)*clock.Millisecond:
-		return errors.New("Keepalive must be below the 45 s after which the broker closes")
+		return errors.New("the option Keepalive must be below the 45 s after which the broker closes")
 	}
 	return nil
 }
