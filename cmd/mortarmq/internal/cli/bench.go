@@ -23,6 +23,7 @@ type benchOptions struct {
 	topic      string
 	partitions uint16
 	deviceDir  string
+	consume    string
 }
 
 func benchFlags(f *pflag.FlagSet, c *call) {
@@ -35,6 +36,7 @@ func benchFlags(f *pflag.FlagSet, c *call) {
 	f.StringVar(&o.topic, "topic", "bench", "topic to publish to; declared if it does not exist")
 	f.Uint16Var(&o.partitions, "partitions", 4, "partitions of the topic")
 	f.StringVar(&o.deviceDir, "device-dir", "", "directory on the broker's file system: measure the device's own limit there, beside each load")
+	f.StringVar(&o.consume, "consume", "", "measure consuming instead, with so many members: a list such as 1,4")
 }
 
 type load struct{ connections, inFlight int }
@@ -64,6 +66,7 @@ func (o *benchOptions) parse() ([]load, error) {
 // figures is what the runs of one load gave.
 type figures struct {
 	perSecond, ratio []float64
+	sent             uint64 // messages acknowledged, warm-up included
 	latency          *hdrhistogram.Histogram
 }
 
@@ -74,6 +77,9 @@ func bench(ctx context.Context, c *call) error {
 	loads, err := o.parse()
 	if err != nil {
 		return err
+	}
+	if o.consume != "" {
+		return benchConsume(ctx, c, o)
 	}
 	var dev *device
 	if o.deviceDir != "" {
@@ -154,6 +160,7 @@ func (c *call) benchLoad(ctx context.Context, o *benchOptions, l load, f *figure
 			return 0, errs[i]
 		}
 		total += bc.done
+		f.sent += bc.seq
 		f.latency.Merge(bc.latency)
 	}
 	rate := float64(total) / span.Seconds()
