@@ -88,6 +88,9 @@ func (s *Store) CheckpointDue() bool {
 	if s.state != stateRunning || k.stage != checkpointIdle || s.Flushed() <= s.super.durable.CheckpointOp {
 		return false
 	}
+	if k.done == 0 && s.journal.Bytes() >= s.options.CheckpointBytes {
+		return true // earlier lives have left that much
+	}
 	return s.journal.Appended()-k.appended >= uint64(s.options.CheckpointBytes) || k.since != clock.Never && s.now >= k.since.Add(s.options.CheckpointEvery)
 }
 

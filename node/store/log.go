@@ -24,6 +24,9 @@ func (s *Store) Append(b *op.Builder) {
 // Truncate drops the journal's entries above number, whose hash is hash, and
 // makes that durable: EventTruncated. CanAppend must hold.
 func (s *Store) Truncate(number op.Number, hash op.Hash) {
+	if number < s.super.durable.CheckpointOp || s.Checkpointing() && number < s.checkpointer.header.Number {
+		panic("store: Truncate below a checkpoint")
+	}
 	s.journal.Truncate(number, hash)
 	s.pumpJournal()
 }

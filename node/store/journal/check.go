@@ -72,7 +72,7 @@ func (j *Journal) Check(k Known) {
 func (j *Journal) checkListed() {
 	k := &j.checker
 	if k.flight.Err != disk.OK {
-		j.damaged("journal", 0, 0, "the directory cannot be read: "+k.flight.Err.String())
+		j.unreadable("journal", 0, k.known.Checkpoint+1, k.flight.Err)
 		return
 	}
 	for _, e := range k.flight.Entries {
@@ -107,6 +107,16 @@ func (j *Journal) checkListed() {
 	k.cursor.open(j.files[0].number)
 }
 
+// unreadable ends recovery over a file that cannot be read: it is damaged,
+// unless the process has run out of something.
+func (j *Journal) unreadable(path string, offset int64, number op.Number, err disk.Errno) {
+	if err == disk.ErrIO || err == disk.ErrNotExist {
+		j.damaged(path, offset, number, "cannot be read: "+err.String())
+		return
+	}
+	j.fail(err, path)
+}
+
 // checkStep goes on checking.
 func (j *Journal) checkStep() {
 	k := &j.checker
@@ -117,7 +127,7 @@ func (j *Journal) checkStep() {
 		case f == foundWait:
 			return
 		case f == foundFailed:
-			j.damaged(format.JournalName(k.cursor.number), k.cursor.pos, k.tip+1, "cannot be read: "+k.cursor.errno.String())
+			j.unreadable(format.JournalName(k.cursor.number), k.cursor.pos, k.tip+1, k.cursor.errno)
 		case k.step == checkHeaders:
 			j.checkHeader(f)
 		default:

@@ -18,6 +18,7 @@ const (
 	rewriteWrite                      // entries are written
 	rewriteSync                       // all of them are synced
 	rewriteHeader                     // the header is written and synced: now the file counts
+	rewriteMark                       // a mark of all that was copied
 )
 
 // rewriteBytes is how much is written at once, in bytes.
@@ -175,6 +176,9 @@ func (j *Journal) rewriteLanded(now clock.Instant) {
 		r.stage = rewriteHeader
 		j.rewriteAgain()
 	case rewriteHeader:
+		r.stage = rewriteMark
+		j.rewriteAgain()
+	case rewriteMark:
 		j.rewriteDone()
 	}
 }
@@ -202,6 +206,8 @@ func (j *Journal) rewriteCopy() {
 		case foundMark:
 		case foundEntry:
 			j.rewriteEntry()
+		case foundFailed:
+			j.unreadable(format.JournalName(c.number), c.pos, c.tip+1, c.errno)
 		default:
 			// It was intact when it was checked.
 			j.damaged(format.JournalName(c.number), c.pos, c.tip+1, "cannot be read again")
@@ -263,6 +269,14 @@ func (j *Journal) rewriteAgain() {
 		h.Put(w.headerBuf)
 		r.flight.Submit(&j.queue, disk.Request{Kind: disk.KindWrite, Lane: disk.LaneJournal, Handle: w.handle, Buf: w.headerBuf})
 		r.flight.Submit(&j.queue, disk.Request{Kind: disk.KindSync, Lane: disk.LaneJournal, Handle: w.handle})
+	case rewriteMark:
+		// With the mark the next start has nothing to copy: starts that follow each
+		// other closely do not use up a file each. Without the header it would name
+		// what the older files may not have.
+		prefix := format.JournalWrite{File: w.file.number, Mark: j.last, Bytes: op.WritePrefix}
+		prefix.Put(w.markBuf, w.seed)
+		r.flight.Submit(&j.queue, disk.Request{Kind: disk.KindWrite, Lane: disk.LaneJournal, Handle: w.handle, Offset: r.offset, Buf: w.markBuf})
+		r.flight.Submit(&j.queue, disk.Request{Kind: disk.KindSync, Lane: disk.LaneJournal, Handle: w.handle})
 	}
 }
 
@@ -270,7 +284,7 @@ func (j *Journal) rewriteAgain() {
 func (j *Journal) rewriteDone() {
 	r, w := &j.rewriter, &j.writer
 	w.file.headed = true
-	w.offset = r.offset
+	w.offset = r.offset + format.JournalBlock
 	j.setLimitsFor(w.file.first)
 	j.index.cut(w.file.first)
 	j.index.refs = append(j.index.refs, r.starts...)
@@ -282,7 +296,7 @@ func (j *Journal) rewriteDone() {
 func (j *Journal) rewritten() {
 	r := &j.rewriter
 	r.buf, r.starts = nil, nil
-	j.flushed, j.marked = j.last, r.mark
+	j.flushed, j.marked = j.last, j.last
 	j.phase = phaseRewritten
 	j.emit(Event{Kind: EventRewritten})
 }

@@ -89,6 +89,8 @@ func (j *Journal) streamNext(ev *Event) bool {
 		j.checker = checker{}
 		j.emit(Event{Kind: EventStreamed})
 		j.prepareNext()
+	case foundFailed:
+		j.unreadable(format.JournalName(c.number), c.pos, j.reader.next, c.errno)
 	default:
 		// It was intact when it was checked.
 		j.damaged(format.JournalName(c.number), c.pos, j.reader.next, "cannot be read again")
@@ -136,10 +138,14 @@ func (j *Journal) readOn() {
 			return
 		default:
 			r.busy = false
+			err := disk.ErrIO
+			if _, kept := j.index.find(r.next); !kept {
+				err = disk.ErrNotExist
+			}
 			if c.Forget(); c.mode != modeClosed && c.mode != modeClosing {
 				c.close()
 			}
-			j.emit(Event{Kind: EventRead, Number: r.first, Err: disk.ErrIO, What: c.why})
+			j.emit(Event{Kind: EventRead, Number: r.first, Err: err, What: c.why})
 			return
 		}
 	}

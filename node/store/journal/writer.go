@@ -165,6 +165,9 @@ func (j *Journal) frame() {
 	if w.builder != nil {
 		spans := w.builder.Spans()
 		for _, s := range spans {
+			if s.End-s.Start-format.FrameOverhead > format.EntryBytesMax {
+				panic("journal: an entry that recovery would not read back")
+			}
 			format.PutFrame(w.buf[s.Start:s.End], w.seed)
 		}
 		prefix.Bytes, prefix.Entries = uint32(w.builder.Len()), uint32(len(spans))
