@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/mortarmq/mortarmq/client/internal/fakebroker"
+	"github.com/mortarmq/mortarmq/clock"
 	"github.com/mortarmq/mortarmq/wire"
 	"go.uber.org/goleak"
 )
@@ -21,7 +22,9 @@ func TestMain(m *testing.M) {
 // serve starts a fake broker, which ends with the test.
 func serve(t testing.TB) *fakebroker.Server {
 	t.Helper()
-	s, err := fakebroker.Serve(fakebroker.New(), "127.0.0.1:0")
+	b := fakebroker.New()
+	b.RetryBackoff = clock.Millisecond
+	s, err := fakebroker.Serve(b, "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}

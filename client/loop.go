@@ -72,8 +72,8 @@ type network interface {
 // pollBytes is how much of what arrived one turn takes.
 const pollBytes = 1 << 20
 
-// inboxKeepMax is the largest inbox that is kept from turn to turn.
-const inboxKeepMax = 32 << 10
+// inboxKeepMax is the largest inbox, in inputs, that is kept unused.
+const inboxKeepMax = 1 << 10
 
 // loop drives the core, until it has closed.
 func (c *Client) loop() {
@@ -88,7 +88,6 @@ func (c *Client) loop() {
 	defer timer.Stop()
 	for !c.ended {
 		in := c.inbox.swap(spare)
-		events = c.net.Poll(events[:0], pollBytes)
 		for i := range events {
 			in = append(in, core.Input{Kind: core.InputNet, Net: events[i]})
 		}
@@ -97,11 +96,17 @@ func (c *Client) loop() {
 		c.net.Submit(out.Requests)
 		c.deliver(&out)
 		clear(in)
-		if spare = in; cap(spare) > inboxKeepMax {
+		clear(events)
+		if spare = in; cap(in) > inboxKeepMax && len(in) < cap(in)/4 {
 			spare = nil
 		}
-		if !c.ended {
+		if c.ended {
+			break
+		}
+		// This poll also gives back the memory that the last one lent: a client that sleeps holds none.
+		if events = c.net.Poll(events[:0], pollBytes); len(events) == 0 {
 			c.sleep(timer, now, out.Deadline)
+			events = c.net.Poll(events[:0], pollBytes)
 		}
 	}
 	for _, in := range c.inbox.end() {
@@ -111,8 +116,7 @@ func (c *Client) loop() {
 	_ = c.net.Close() // nothing is left that an error could be about
 }
 
-// sleep waits for an input, a network event or the deadline. What the network still has, and what came during the turn, has
-// left a wake-up behind.
+// sleep waits for an input, a network event or the deadline. What came during the turn has left a wake-up behind.
 func (c *Client) sleep(timer *time.Timer, now, deadline clock.Instant) {
 	if deadline == clock.Never {
 		<-c.inbox.wake

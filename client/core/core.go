@@ -72,8 +72,8 @@ func (c *Core) Turn(now clock.Instant, in []Input, out *Effects) {
 func (c *Core) begin(now clock.Instant, out *Effects) {
 	c.now, c.out = now, out
 	out.reset()
-	if cap(c.wbuf) > wbufKeepMax {
-		c.wbuf = nil
+	if cap(c.wbuf) > wbufKeepMax && len(c.wbuf) < cap(c.wbuf)/4 {
+		c.wbuf = nil // the last turn had no use for so much
 	}
 	c.wbuf, c.wstart = c.wbuf[:0], 0
 	if !c.started {
@@ -82,8 +82,8 @@ func (c *Core) begin(now clock.Instant, out *Effects) {
 	}
 }
 
-// wbufKeepMax is the largest write buffer that is kept from turn to turn.
-const wbufKeepMax = 2 << 20
+// wbufKeepMax is the largest write buffer that is kept unused.
+const wbufKeepMax = 256 << 10
 
 func (c *Core) take(in *Input) {
 	if c.closed {

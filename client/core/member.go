@@ -60,6 +60,7 @@ func (c *Core) memberRequest(s *consumer, r request) {
 // onMemberOK takes the OKs of what consumers send.
 func (c *Core) onMemberOK(r *request, result []byte) error {
 	if r.op != wire.OpSub && r.op != wire.OpCredit && len(result) > 0 {
+		c.unanswered(*r)
 		return errResult
 	}
 	switch r.op {

@@ -47,6 +47,8 @@ type Broker struct {
 	Refuse func(op wire.Op) (wire.Code, string)
 	// RefuseAfter is the same, but the request has had its effect.
 	RefuseAfter func(op wire.Op) (wire.Code, string)
+	// RetryBackoff is when a failed delivery is due again. Default 1 s.
+	RetryBackoff clock.Duration
 	// NoWait answers every PULL at once.
 	NoWait bool
 	// Now is the time: the test moves it, and calls Tick.
@@ -64,7 +66,9 @@ type Broker struct {
 }
 
 // New gives a broker that leads, node 1.
-func New() *Broker { return &Broker{NodeID: 1, LeaderID: 1, DefaultPartitions: 4} }
+func New() *Broker {
+	return &Broker{NodeID: 1, LeaderID: 1, DefaultPartitions: 4, RetryBackoff: clock.Second}
+}
 
 func (b *Broker) broke(format string, args ...any) {
 	b.Broken = append(b.Broken, fmt.Sprintf(format, args...))

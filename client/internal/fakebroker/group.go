@@ -9,7 +9,6 @@ import (
 
 const (
 	revokeTimeout = 10 * clock.Second
-	retryBackoff  = clock.Second
 	attemptsMax   = 5
 )
 
@@ -155,7 +154,7 @@ func (g *Group) release(c *cursor, charge bool) {
 			e.out, e.due = false, g.b.Now
 			if charge {
 				charge = false
-				g.charge(c, e, retryBackoff)
+				g.charge(c, e, g.b.RetryBackoff)
 			}
 		}
 	}
@@ -226,7 +225,7 @@ func (g *Group) tick() {
 		}
 		for _, e := range slices.Clone(c.open) {
 			if e.out && g.b.Now >= e.lease {
-				g.charge(c, e, retryBackoff)
+				g.charge(c, e, g.b.RetryBackoff)
 			}
 		}
 	}

@@ -174,7 +174,7 @@ func (s *Session) settle(op wire.Op, m *wire.Nack, progress bool) {
 		case m.Reason == wire.NackRetry && m.Flags&wire.FlagNackDelay != 0:
 			o.g.charge(c, e, clock.Duration(m.DelayMs)*clock.Millisecond)
 		case m.Reason == wire.NackRetry:
-			o.g.charge(c, e, retryBackoff)
+			o.g.charge(c, e, s.b.RetryBackoff)
 		default:
 			o.g.settle(c, e, m.Reason)
 		}
