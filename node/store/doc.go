@@ -10,14 +10,20 @@
 //	Append          an op.Builder goes to the journal; Flushed names what is synced
 //	AppendRecord    what was applied goes to its partition's segment, behind it
 //	AppendMetadata  and to the metadata log, behind it
+//	SetEpochs       promise and installed epoch go to both superblock slots
+//	Truncate        the journal's end is cut off, durably; ReadJournal reads it back
 //	BeginCheckpoint ... CheckpointPiece ... FinishCheckpoint
 //	                the state as of one applied op; CheckpointDone when the
 //	                superblock that names it is durable on both slots
 //
 // Nothing here blocks, calls back or reads a clock. The long procedures are
-// phase machines, a file each: form.go, recover.go, load.go, checkpoint.go,
-// cleanup.go. Each of them may be cut off after any prefix of its requests and
-// is begun again from what is on the disk.
+// phase machines, a file each: form.go, fresh.go, recover.go, load.go, cut.go,
+// checkpoint.go, clean.go, snapshot.go. Each of them may be cut off after any
+// prefix of its requests and is begun again from what is on the disk.
+//
+// A turn: Tick if its deadline has come, Complete for each completion, Next
+// until it is false (recovery reads on from there), whatever the node does, and
+// last Take.
 //
 // Invariants:
 //

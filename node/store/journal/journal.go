@@ -287,6 +287,9 @@ func (j *Journal) Last() (op.Number, op.Hash) { return j.last, j.lastHash }
 // Flushed gives the last entry known to be synced.
 func (j *Journal) Flushed() op.Number { return j.flushed }
 
+// Marked gives the last entry that a synced mark names.
+func (j *Journal) Marked() op.Number { return j.marked }
+
 // Appended gives how many bytes were written in this life.
 func (j *Journal) Appended() uint64 { return j.appended }
 
