@@ -30,6 +30,10 @@ const usage = `msgtrans: try the msgtrans packet format by hand
 type command func(ctx context.Context, args []string, out io.Writer) error
 
 var commands = map[string]command{
+	"serve":    serve,
+	"call":     call,
+	"send":     send,
+	"bench":    bench,
 	"fixtures": fixtures,
 }
 

@@ -153,6 +153,7 @@ type settings struct {
 	transport Transport
 	codecs    *codecPool
 	calls     sync.Pool // of *call
+	batches   sync.Pool // of *batch
 }
 
 // settingsFor resolves o, which has its defaults, for t.
@@ -165,7 +166,7 @@ func (o Options) settingsFor(t Transport) *settings {
 	if t == QUIC {
 		s.limits.PacketBytes = min(s.limits.PacketBytes, wire.PrefixedPacketBytesMax)
 	}
-	s.calls.New = newCall
+	s.calls.New, s.batches.New = newCall, newBatch
 	s.codecs = newCodecPool(s.limits.PayloadBytes)
 	return s
 }

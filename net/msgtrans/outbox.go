@@ -8,20 +8,22 @@ import (
 )
 
 const (
-	// writeBytes is how much is written before the queue is looked at again, for
+	// batchBytes is where a batch ends: between two of them the writer looks for
 	// packets that may overtake.
-	writeBytes = 256 << 10
+	batchBytes = 256 << 10
 	// gatherBytes is how much the writer waits for while others go on sending.
 	gatherBytes = 16 << 10
-	// batchKeepBytes is the largest buffer that an outbox keeps.
-	batchKeepBytes = 512 << 10
+	// batchKeepBytes is the largest buffer that is kept for another batch.
+	batchKeepBytes = 2 * batchBytes
 )
 
-// batch is packets back to back, as they go to a link.
+// batch is packets back to back, as they go to a link in one write.
 type batch struct {
 	buf  []byte
 	ends []int
 }
+
+func newBatch() any { return new(batch) }
 
 func (b *batch) add(p *Packet, f wire.Framing) error {
 	buf, err := wire.Append(b.buf, p, f)
@@ -33,27 +35,20 @@ func (b *batch) add(p *Packet, f wire.Framing) error {
 	return nil
 }
 
-func (b *batch) reset() {
-	b.buf, b.ends = b.buf[:0], b.ends[:0]
-	if cap(b.buf) > batchKeepBytes {
-		b.buf = nil
-	}
-}
-
 // outbox is a connection's send queue. Everything is guarded by the connection's
-// mutex but the batches that take has handed out.
+// mutex but the batches that take has handed out. An empty one holds no buffer.
 //
 // Invariants: packets and bytes count what is queued and what is being written; a
 // waiter waits only while there is no room for the first of them.
 type outbox struct {
-	conn               *Conn
-	framing            wire.Framing
-	packetsMax         int
-	bytesMax           int
-	normal, urgent     batch
-	spare, spareUrgent batch
-	packets, bytes     int
-	// queued is the bytes in the batches that are not being written, for gather.
+	conn       *Conn
+	framing    wire.Framing
+	packetsMax int
+	bytesMax   int
+	// normal and urgent end with the batch that is being filled.
+	normal, urgent []*batch
+	packets, bytes int
+	// queued is the bytes that are not being written yet, for gather.
 	queued  atomic.Int64
 	waiters []*waiter
 }
@@ -129,50 +124,52 @@ func (o *outbox) abandon() {
 	o.waiters = nil
 }
 
-// put appends p to its batch.
+// put appends p to the last of its batches.
 func (o *outbox) put(p *Packet) error {
-	b := &o.normal
+	lane := &o.normal
 	if p.Flags&HighPriority != 0 {
-		b = &o.urgent
+		lane = &o.urgent
 	}
+	n := len(*lane)
+	if n == 0 || len((*lane)[n-1].buf) >= batchBytes {
+		*lane = append(*lane, o.conn.set.batches.Get().(*batch))
+		n++
+	}
+	b := (*lane)[n-1]
+	before := len(b.buf)
 	if err := b.add(p, o.framing); err != nil {
+		if before == 0 {
+			*lane = (*lane)[:n-1]
+		}
 		return err
 	}
-	o.queued.Store(int64(len(o.normal.buf) + len(o.urgent.buf)))
+	o.queued.Add(int64(len(b.buf) - before))
 	return nil
 }
+
+// empty reports whether there is nothing to write.
+func (o *outbox) empty() bool { return len(o.normal) == 0 && len(o.urgent) == 0 }
 
 // idle reports whether everything that was accepted has been written.
 func (o *outbox) idle() bool { return o.packets == 0 && len(o.waiters) == 0 }
 
-// takeUrgent returns the packets that go first, to be given back to doneUrgent.
-func (o *outbox) takeUrgent() (batch, bool) {
-	if len(o.urgent.ends) == 0 {
-		return batch{}, false
+// take returns the batch that goes next, to be given back to done.
+func (o *outbox) take() *batch {
+	lane := &o.urgent
+	if len(*lane) == 0 {
+		lane = &o.normal
 	}
-	b := o.urgent
-	o.urgent, o.spareUrgent = o.spareUrgent, batch{}
-	return b, true
+	b := (*lane)[0]
+	*lane = slices.Delete(*lane, 0, 1)
+	o.queued.Add(-int64(len(b.buf)))
+	return b
 }
 
-func (o *outbox) doneUrgent(b batch) {
+// done makes the room of a batch that was written free.
+func (o *outbox) done(b *batch) {
 	o.release(len(b.ends), len(b.buf))
-	b.reset()
-	o.spareUrgent = b
-}
-
-// takeNormal returns the other packets, to be given back to doneNormal.
-func (o *outbox) takeNormal() (batch, bool) {
-	if len(o.normal.ends) == 0 {
-		return batch{}, false
+	b.buf, b.ends = b.buf[:0], b.ends[:0]
+	if cap(b.buf) <= batchKeepBytes {
+		o.conn.set.batches.Put(b)
 	}
-	b := o.normal
-	o.normal, o.spare = o.spare, batch{}
-	return b, true
-}
-
-// doneNormal takes a batch back whose room was released piece by piece.
-func (o *outbox) doneNormal(b batch) {
-	b.reset()
-	o.spare = b
 }

@@ -1,0 +1,234 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+	"slices"
+	"sync"
+	"text/tabwriter"
+	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+
+	"github.com/mortarmq/mortarmq/cmd/msgtrans/internal/bare"
+	"github.com/mortarmq/mortarmq/net/msgtrans"
+)
+
+// subject is one of the things that are compared. call makes one request and waits
+// for its answer; loop, where it is set, does everything from one goroutine.
+type subject struct {
+	name string
+	call func() error
+	loop func(inFlight int, took func(time.Duration)) error
+	end  func()
+}
+
+// loopBytesMax is what every transport buffers.
+const loopBytesMax = 256 << 10
+
+// result is one round of one subject.
+type result struct {
+	perSecond float64
+	p99       time.Duration
+}
+
+// bench measures requests per second and the 99th percentile of their time, of
+// msgtrans and of the bare echo over the same transport, in turns.
+func bench(ctx context.Context, args []string, out io.Writer) error {
+	fs := flags("bench")
+	transports := fs.StringSlice("transport", []string{"tcp", "ws", "quic"}, "transports")
+	inFlight := fs.IntSlice("in-flight", []int{1, 256}, "requests at the same time")
+	sizes := fs.IntSlice("size", []int{100, 65536}, "bytes of a payload")
+	rounds := fs.Int("rounds", 5, "rounds; the table has their median and range")
+	each := fs.Duration("each", time.Second, "length of a round")
+	if err := fs.Parse(args); err != nil {
+		return err
+	}
+	os.Setenv("QUIC_GO_DISABLE_RECEIVE_BUFFER_WARNING", "true")
+	fmt.Fprintf(out, "%s, %d cores, client and server in this process, %d rounds of %v in turns: median (range)\n", runtime.Version(), runtime.GOMAXPROCS(0), *rounds, *each)
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(w, "transport\tin flight\tbytes\tof\trequests/s\trange\tp99\tof bare\t")
+	for _, t := range *transports {
+		for _, size := range *sizes {
+			for _, n := range *inFlight {
+				if err := ctx.Err(); err != nil {
+					return err
+				}
+				if err := compare(ctx, w, t, size, n, *rounds, *each); err != nil {
+					return fmt.Errorf("%s, %d in flight, %d bytes: %w", t, n, size, err)
+				}
+				if err := w.Flush(); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// compare prints the rows of one transport, size and number of requests in flight.
+func compare(ctx context.Context, w io.Writer, transport string, size, inFlight, rounds int, each time.Duration) error {
+	payload := make([]byte, size)
+	open := []func(context.Context, string, []byte) (*subject, error){openMsgtrans, openBare}
+	// The loop needs a transport that says what has arrived and buffers the window.
+	if transport != "ws" && inFlight*size <= loopBytesMax {
+		open = append(open, openLoop)
+	}
+	results := make([][]result, len(open))
+	names := make([]string, len(open))
+	for range rounds {
+		for i, f := range open {
+			s, err := f(ctx, transport, payload)
+			if err != nil {
+				return err
+			}
+			r, err := measure(s, inFlight, each)
+			s.end()
+			if err != nil {
+				return fmt.Errorf("%s: %w", s.name, err)
+			}
+			names[i] = s.name
+			results[i] = append(results[i], r)
+		}
+	}
+	bare := median(results[1]).perSecond
+	for i, rs := range results {
+		m := median(rs)
+		low, high := rs[0].perSecond, rs[0].perSecond
+		for _, r := range rs {
+			low, high = min(low, r.perSecond), max(high, r.perSecond)
+		}
+		fmt.Fprintf(w, "%s\t%d\t%d\t%s\t%.0f\t%.0f-%.0f\t%v\t%.0f %%\t\n",
+			transport, inFlight, size, names[i], m.perSecond, low, high, m.p99.Round(time.Microsecond), 100*m.perSecond/bare)
+	}
+	return nil
+}
+
+func median(rs []result) result {
+	sorted := slices.Clone(rs)
+	slices.SortFunc(sorted, func(a, b result) int { return int(a.perSecond - b.perSecond) })
+	return sorted[len(sorted)/2]
+}
+
+// measure runs s for about as long as each says, after a tenth of that to warm up.
+func measure(s *subject, inFlight int, each time.Duration) (result, error) {
+	if _, err := burst(s, inFlight, each/10); err != nil {
+		return result{}, err
+	}
+	return burst(s, inFlight, each)
+}
+
+func burst(s *subject, inFlight int, length time.Duration) (result, error) {
+	if s.loop != nil {
+		return burstLoop(s, inFlight, length)
+	}
+	histograms := make([]*hdrhistogram.Histogram, inFlight)
+	errs := make([]error, inFlight)
+	var callers sync.WaitGroup
+	start := time.Now()
+	for i := range inFlight {
+		h := newHistogram()
+		histograms[i] = h
+		callers.Go(func() {
+			for at := time.Now(); at.Sub(start) < length; {
+				if errs[i] = s.call(); errs[i] != nil {
+					return
+				}
+				now := time.Now()
+				_ = h.RecordValue(now.Sub(at).Microseconds())
+				at = now
+			}
+		})
+	}
+	callers.Wait()
+	took := time.Since(start)
+	all := newHistogram()
+	for i, h := range histograms {
+		if errs[i] != nil {
+			return result{}, errs[i]
+		}
+		all.Merge(h)
+	}
+	return result{perSecond: float64(all.TotalCount()) / took.Seconds(), p99: time.Duration(all.ValueAtQuantile(99)) * time.Microsecond}, nil
+}
+
+// burstLoop repeats bursts of a fixed number until the time is over.
+func burstLoop(s *subject, inFlight int, length time.Duration) (result, error) {
+	h := newHistogram()
+	start := time.Now()
+	for time.Since(start) < length {
+		if err := s.loop(inFlight, func(d time.Duration) { _ = h.RecordValue(d.Microseconds()) }); err != nil {
+			return result{}, err
+		}
+	}
+	return result{perSecond: float64(h.TotalCount()) / time.Since(start).Seconds(), p99: time.Duration(h.ValueAtQuantile(99)) * time.Microsecond}, nil
+}
+
+// newHistogram counts microseconds. Each caller has one, so it has to be small: with
+// more digits 256 of them would be what is measured.
+func newHistogram() *hdrhistogram.Histogram {
+	return hdrhistogram.New(1, int64(10*time.Second/time.Microsecond), 2)
+}
+
+func openMsgtrans(ctx context.Context, transport string, payload []byte) (*subject, error) {
+	server, client, err := selfSigned()
+	if err != nil {
+		return nil, err
+	}
+	s, err := msgtrans.Listen(msgtrans.ServerOptions{Options: msgtrans.Options{TLS: server, OnRequest: func(ctx context.Context, r msgtrans.Request) {
+		_ = r.Reply(ctx, r.Message) // a failure shows at the client
+	}}}, transport+"://127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	c, err := msgtrans.Dial(ctx, s.Addrs()[0], msgtrans.ClientOptions{Options: msgtrans.Options{TLS: client}})
+	if err != nil {
+		return nil, err
+	}
+	return &subject{name: "msgtrans", call: func() error {
+		_, err := c.Request(context.Background(), msgtrans.Message{Payload: payload})
+		return err
+	}, end: func() { _ = c.Close(); _ = s.Close() }}, nil
+}
+
+func openBare(ctx context.Context, transport string, payload []byte) (*subject, error) {
+	s, p, end, err := bareEcho(ctx, transport)
+	if err != nil {
+		return nil, err
+	}
+	c := bare.NewClient(p)
+	return &subject{name: "bare", call: func() error {
+		_, err := c.Call(payload)
+		return err
+	}, end: func() { end(); c.Wait(); s.Close() }}, nil
+}
+
+func openLoop(ctx context.Context, transport string, payload []byte) (*subject, error) {
+	s, p, end, err := bareEcho(ctx, transport)
+	if err != nil {
+		return nil, err
+	}
+	return &subject{name: "bare, one loop", loop: func(inFlight int, took func(time.Duration)) error {
+		return bare.Run(p, payload, 20*inFlight, inFlight, took)
+	}, end: func() { end(); s.Close() }}, nil
+}
+
+func bareEcho(ctx context.Context, transport string) (*bare.Server, bare.Pipe, func(), error) {
+	server, client, err := selfSigned()
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	s, err := bare.Listen(transport, server)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	p, c, err := bare.Dial(ctx, transport, s.Addr, client)
+	if err != nil {
+		s.Close()
+		return nil, nil, nil, err
+	}
+	return s, p, func() { _ = c.Close() }, nil
+}
