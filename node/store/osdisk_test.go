@@ -1,0 +1,138 @@
+package store
+
+import (
+	"testing"
+	"time"
+
+	"github.com/mortarmq/mortarmq/clock"
+	"github.com/mortarmq/mortarmq/disk"
+	"github.com/mortarmq/mortarmq/disk/osdisk"
+	"github.com/mortarmq/mortarmq/node/op"
+)
+
+// osWorld drives a store on a real directory.
+type osWorld struct {
+	t     testing.TB
+	d     *osdisk.Disk
+	wake  chan struct{}
+	s     *Store
+	begun time.Time
+	reqs  []disk.Request
+	done  []disk.Completion
+	ev    Event
+}
+
+func openOS(t testing.TB, dir string, o Options) *osWorld {
+	w := &osWorld{t: t, wake: make(chan struct{}, 1), begun: time.Now()}
+	d, err := osdisk.Open(dir, func() {
+		select {
+		case w.wake <- struct{}{}:
+		default:
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.d, w.s = d, New(o)
+	w.s.Start(w.now())
+	return w
+}
+
+func (w *osWorld) now() clock.Instant { return clock.Instant(time.Since(w.begun)) }
+
+// until turns the store until it gives an event that ok takes, or ok takes
+// EventNone, which it is asked before each wait.
+func (w *osWorld) until(ok func(ev *Event) bool) {
+	w.t.Helper()
+	for give := time.Now().Add(30 * time.Second); ; {
+		for w.s.Next(&w.ev) {
+			switch w.ev.Kind {
+			case EventFresh:
+				w.s.Form(Identity{ClusterID: testCluster, NodeID: 1})
+			case EventDamage, EventRefused, EventJournalFailed:
+				w.t.Fatal(w.ev.Kind, w.ev.Path, w.ev.What)
+			}
+			if ok(&w.ev) {
+				return
+			}
+		}
+		if w.ev = (Event{}); ok(&w.ev) {
+			return
+		}
+		if w.reqs = w.s.Take(w.reqs[:0]); len(w.reqs) > 0 {
+			w.d.Submit(w.reqs)
+		}
+		if w.done = w.d.Poll(w.done[:0]); len(w.done) == 0 {
+			wait := min(time.Second, time.Duration(w.s.NextDeadline()-w.now()))
+			select {
+			case <-w.wake:
+			case <-time.After(wait):
+			}
+			w.done = w.d.Poll(w.done[:0])
+		}
+		w.s.Tick(w.now())
+		for i := range w.done {
+			w.s.Complete(w.now(), &w.done[i])
+		}
+		if time.Now().After(give) {
+			w.t.Fatal("nothing comes")
+		}
+	}
+}
+
+func (w *osWorld) install(e op.Epoch) {
+	number, hash := w.s.Last()
+	w.s.SetEpochs(e, e, number, hash)
+	w.until(func(ev *Event) bool { return ev.Kind == EventSuperblockDurable })
+}
+
+// Goal: the store works on real files, past the page cache and all, over
+// several lives.
+func TestRealDisk(t *testing.T) {
+	dir := t.TempDir()
+	o := Options{NodeID: 1, JournalFileBytes: 1 << 20, JournalCapBytes: 8 << 20}
+	for life := range 3 {
+		w := openOS(t, dir, o)
+		entries := 0
+		w.until(func(ev *Event) bool {
+			if ev.Kind == EventEntry {
+				entries++
+			}
+			return ev.Kind == EventRecovered
+		})
+		if entries != life*40 {
+			t.Fatalf("life %d: %d entries", life, entries)
+		}
+		w.install(op.Epoch(life + 1))
+		for range 40 {
+			number, hash := w.s.Last()
+			b := buildAfter(number, hash, op.Epoch(life+1), make([]byte, 50_000))
+			w.s.Append(b)
+			w.until(func(ev *Event) bool { return ev.Kind == EventFlushed && ev.Number == number+1 })
+			w.until(func(*Event) bool { return w.s.CanAppend() })
+		}
+		w.d.Close()
+	}
+}
+
+func BenchmarkFlush(b *testing.B) {
+	w := openOS(b, b.TempDir(), Options{NodeID: 1})
+	w.until(func(ev *Event) bool { return ev.Kind == EventRecovered })
+	w.install(1)
+	batch := &op.Builder{}
+	number, hash := w.s.Last()
+	o := op.Op{Kind: op.KindPublish, Value: make([]byte, 1000)}
+	b.SetBytes(100 * 1000)
+	b.ReportAllocs()
+	for b.Loop() {
+		batch.Reset()
+		for range 100 {
+			batch.Add(&o)
+		}
+		number, hash = batch.Seal(op.Header{Number: number + 1, Epoch: 1, PrevHash: hash, Commit: number})
+		w.until(func(*Event) bool { return w.s.CanAppend() })
+		w.s.Append(batch)
+		w.until(func(ev *Event) bool { return ev.Kind == EventFlushed && ev.Number == number })
+	}
+	w.d.Close()
+}
