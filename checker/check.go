@@ -19,6 +19,7 @@ const (
 	PropertyAtLeastOnce   = "at-least-once"
 	PropertySettledStays  = "settled-stays-settled"
 	PropertyDeadLetter    = "one-dead-letter"
+	PropertyCharges       = "charges"
 	PropertyBooks         = "accounting"
 	PropertyBooksFall     = "books-never-fall"
 	PropertyOwnership     = "ownership"
@@ -56,7 +57,7 @@ func Check(h *History, o Options) Verdict {
 	var v Verdict
 	for _, f := range []func(*index) []Finding{
 		lostWrites, duplicates, inconsistentOffsets, abortedReads, polls, unseen,
-		atLeastOnce, settledStays, deadLetters, books, booksFall, ownership,
+		atLeastOnce, settledStays, deadLetters, charges, books, booksFall, ownership,
 	} {
 		found := f(x)
 		v.Findings = append(v.Findings, found[:min(len(found), findingsPerCheckerMax)]...)

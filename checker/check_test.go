@@ -93,6 +93,12 @@ func TestPlanted(t *testing.T) {
 		{"dead letter of an acknowledged message", func(h *History) {
 			h.Logs[1].Records = []Record{{Payload: 3, DeadLetter: true, Source: Source{part, 3, "g"}}}
 		}, []string{PropertyDeadLetter}},
+		{"a release that cost an attempt", func(h *History) {
+			h.MaxAttempts = 2
+			h.Logs[1].Records = []Record{{Payload: 3, DeadLetter: true, Source: Source{part, 3, "g"}, Attempts: 2}}
+			h.Settles[2].Kind = Release
+			h.Books[1].Delivered, h.Books[1].Dropped, h.Books[1].DLQ = 2, 1, 1
+		}, []string{PropertyCharges}},
 		{"accounting", func(h *History) { h.Books[0].Unsettled = 2 }, []string{PropertyBooks}},
 		{"ack floor ahead", func(h *History) { h.Books[0].Floor = 1 }, []string{PropertyBooks}},
 		{"books fall", func(h *History) {

@@ -102,7 +102,9 @@ type Record struct {
 	ProducerSeq uint64
 	Payload     uint64
 	DeadLetter  bool
-	Source      Source // of a dead letter
+	Source      Source // of a dead letter, and
+	Attempts    uint32 // how often it was delivered, and
+	Rejected    bool   // whether it was rejected rather than used up
 }
 
 // Log is a partition at the end: Records[i] has sequence i+1.
@@ -136,6 +138,9 @@ type History struct {
 	Settles    []Settle
 	Logs       []Log
 	Books      []Book // in order of time
+	// MaxAttempts is how many charges a message survives one less than; 0 where it
+	// is not known.
+	MaxAttempts uint32
 	// Drained says that in the end faults were off and every group was served
 	// until it had nothing left: Books ends with one sample of each.
 	Drained bool

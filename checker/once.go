@@ -133,3 +133,28 @@ func deadLetters(x *index) (found []Finding) {
 	}
 	return found
 }
+
+// charges: a message whose attempts were used up was delivered at least as often
+// as it takes, not counting deliveries that were released, which cost nothing.
+func charges(x *index) (found []Finding) {
+	if x.h.MaxAttempts == 0 {
+		return nil
+	}
+	released := map[groupSlot]uint32{}
+	for i := range x.h.Settles {
+		if s := &x.h.Settles[i]; s.Kind == Release && s.Outcome == OK {
+			released[groupSlot{s.Group, slot{s.Partition, s.Sequence}}]++
+		}
+	}
+	for i := range x.h.Logs {
+		for j := range x.h.Logs[i].Records {
+			r := &x.h.Logs[i].Records[j]
+			k := groupSlot{r.Source.Group, slot{r.Source.Partition, r.Source.Sequence}}
+			if r.DeadLetter && !r.Rejected && r.Attempts < x.h.MaxAttempts+released[k] {
+				found = append(found, finding(PropertyCharges, 0, "group %s, %v: sequence %d died after %d deliveries, %d of them released; it takes %d that are charged",
+					k.group, k.Partition, k.sequence, r.Attempts, released[k], x.h.MaxAttempts))
+			}
+		}
+	}
+	return found
+}

@@ -102,7 +102,7 @@ func (w *world) keepRecord(l *checker.Log, r *format.Record) {
 			w.finding(PropertyOffline, "%v: the envelope of sequence %d does not decode: %v", l.Partition, r.Sequence, err)
 			return
 		}
-		rec.DeadLetter = true
+		rec.DeadLetter, rec.Attempts, rec.Rejected = true, e.Attempts, e.Reason == op.CauseReject
 		rec.Source = checker.Source{Partition: checker.Partition{Topic: uint16(e.Topic), Partition: uint16(e.Partition)}, Sequence: uint64(e.Sequence), Group: string(e.GroupName)}
 	}
 	l.Records = append(l.Records, rec)
@@ -131,6 +131,7 @@ func (w *world) resolve() {
 		}
 	}
 	w.rec.h.Drained = true
+	w.rec.h.MaxAttempts = uint32(w.plan.Knob("attempts"))
 }
 
 // verifyOffline looks at the stopped node's directory as an operator's tool does.

@@ -36,6 +36,7 @@ type host struct {
 	net     *simnet.Host
 	node    *node.Node // nil while it is down
 	journal journalTracker
+	leases  leases
 
 	incarnation int
 	startedAt   clock.Instant
@@ -85,7 +86,7 @@ func newHost(w *world) *host {
 	h.disk = simdisk.New(simdisk.Options{Seed: w.rand.SubSeed("disk"), Capacity: w.plan.Knob("capacity"), Observe: w.diskEffect})
 	h.disk.SetSlow(w.plan.Knob("slow"))
 	h.clock = simclock.New(simclock.Options{Wall: clock.WallMillis(w.plan.Knob("wall"))})
-	h.journal.host = h
+	h.journal.host, h.leases.w = h, w
 	h.net = w.net.Host(nodeName)
 	h.start()
 	return h
@@ -147,6 +148,7 @@ func (h *host) start() {
 	h.clock.Restart()
 	h.applied, h.served = 0, false
 	h.journal.reset()
+	h.leases.reset()
 	h.disk.Restart()
 	h.net.Restart()
 	if _, err := h.net.Listen(nodeAddr, net.PlaneClient); err != nil {
@@ -270,6 +272,7 @@ func (h *host) turn() {
 func (h *host) submit(reqs []net.Request, disks []disk.Request) {
 	h.journal.note(disks)
 	h.w.judge.beforeSend()
+	h.leases.sent(h.clock.Read().Mono, reqs)
 	h.net.Submit(reqs)
 	h.disk.Submit(disks)
 }

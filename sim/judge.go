@@ -20,7 +20,7 @@ const (
 	PropertyOffline      = "offline"      // the directory does not verify
 	PropertyProtocol     = "protocol"     // a client was sent what no broker sends
 	PropertyLeak         = "leak"         // connections outlived their clients
-	PropertyMemory       = "memory"       // a bound on memory was passed
+	PropertyLease        = "lease"        // redelivered before the lease of the last delivery was over
 	PropertySpin         = "spin"         // turns without end at one instant
 	spinTurns            = 20_000         // turns at one instant that are too many
 	sampleEvery          = clock.Duration(97) * clock.Millisecond

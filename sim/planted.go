@@ -20,16 +20,23 @@ type Bug struct {
 func Planted() []Bug { return bugs }
 
 var bugs = []Bug{
-	{"ack_before_sync", PropertyDurable, nil, "a publish is acknowledged when it is written, before the sync"},
-	{"apply_before_commit", PropertyDurable, []string{PropertyReplay}, "ops are applied when they are proposed to the disk, before they are synced"},
+	{"ack_before_sync", PropertyDurable, nil, "a publish is acknowledged when it is written, without the sync"},
+	{"apply_before_commit", PropertyDurable, nil, "ops are applied and answered when they are handed to the disk"},
 	{"checkpoint_named_before_sync", PropertyAvailability, []string{PropertyReplay}, "the superblock names a checkpoint whose files are not synced"},
-	{"torn_tail_taken_as_good", PropertyPanic, []string{PropertyReplay, PropertyInvariant}, "an entry at the journal's end is taken without a look at its body"},
-	{"hole_taken_as_tail", PropertyReplay, nil, "damage with good entries behind it is cut off as if it were a torn tail"},
-	{"dedup_lost_at_restart", checker.PropertyDuplicate, []string{PropertyReplay}, "producer windows are not restored from a checkpoint"},
-	{"dedup_entry_for_refused_publish", checker.PropertyLost, nil, "a refused publish leaves its sequence in the window"},
-	{"ledger_not_replayed", PropertyReplay, nil, "settlements in the journal are not replayed"},
-	{"ack_floor_off_by_one", PropertyInvariant, nil, "the ack floor is one too far"},
-	{"sequence_reused_after_recovery", PropertyReplay, []string{checker.PropertyInconsistent}, "a recovered partition begins one sequence too low"},
+	{"torn_tail_taken_as_good", checker.PropertyAborted, []string{PropertyPanic, PropertyReplay, PropertyInvariant, checker.PropertyInconsistent, checker.PropertyLinear, PropertyOffline}, "an entry at the journal's end is taken without a look at its body"},
+	{"hole_taken_as_tail", PropertyReplay, []string{checker.PropertyInconsistent, checker.PropertyBooksFall, checker.PropertyLost, PropertyPanic}, "damage with good entries behind it is cut off as if it were a torn tail"},
+	{"dedup_lost_at_restart", PropertyReplay, []string{checker.PropertyDuplicate}, "producer windows do not come back from a checkpoint"},
+	{"dedup_entry_for_refused_publish", PropertyDurable, []string{checker.PropertyLost, checker.PropertyLinear, checker.PropertyInconsistent}, "a refused publish leaves its sequence in the window, and the repeat is called a duplicate"},
+	{"ledger_not_replayed", PropertyReplay, []string{checker.PropertyBooksFall, checker.PropertyAtLeastOnce}, "ACKs in the journal are not replayed"},
+	{"ack_floor_off_by_one", PropertyInvariant, []string{checker.PropertyBooks, checker.PropertyAtLeastOnce}, "an ACK settles the next message too"},
+	{"sequence_reused_after_recovery", PropertyReplay, []string{PropertyPanic, checker.PropertyInconsistent}, "a recovered partition begins one sequence too low"},
+	{"ownership_epoch_not_raised", checker.PropertyOwnership, nil, "a partition changes hands under its old epoch"},
+	{"dead_letter_twice", checker.PropertyDeadLetter, []string{PropertyInvariant}, "a message that died gets a second dead letter"},
+	{"credit_leak", PropertyLiveness, nil, "credit that is given back gets lost, until nothing is left"},
+	{"reused_delivery_id", checker.PropertySettledStays, []string{checker.PropertyOwnership, PropertyPanic}, "a redelivery goes out under the id of the one before"},
+	{"segment_flush_without_sync", PropertyAvailability, []string{PropertyReplay}, "a checkpoint does not wait for its segments to be synced"},
+	{"lease_on_wall_clock", PropertyLease, nil, "leases run by the wall clock"},
+	{"release_charges", checker.PropertyCharges, nil, "a release spends an attempt"},
 }
 
 // Plant switches a planted bug on for the rest of the process, after proof that

@@ -79,6 +79,7 @@ func (w *world) finish() {
 		return
 	}
 	w.resolve()
+	w.host.leases.judge(&w.rec.h)
 	v := checker.Check(&w.rec.h, checker.Options{})
 	w.judge.inconclusive = v.Inconclusive
 	if w.atlas.beyondWhat != "" {
