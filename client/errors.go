@@ -42,7 +42,7 @@ type Error struct {
 	// Unknown says that the request may have had its effect.
 	Unknown bool
 
-	cause error // ErrClosed, ErrNoBroker or a context's error
+	cause error // ErrClosed or a context's error
 }
 
 // Error says what was asked, what came of it and what to do.
@@ -126,9 +126,8 @@ func fromCore(err *core.Err) error {
 	case core.ReasonClosed:
 		e.cause = ErrClosed
 	case core.ReasonDisconnected:
-		e.cause = ErrNoBroker
 		if e.Unknown {
-			e.Message, e.cause = "the connection broke before the answer", nil
+			e.Message = "the connection broke before the answer"
 		}
 	}
 	return e
