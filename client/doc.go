@@ -24,9 +24,9 @@
 //
 // Run calls the handler for each message, for each partition one at a time and in order of delivery, for different
 // partitions at once. nil acknowledges; an error gives the message back: Retry after the broker's backoff by default, or as Reject,
-// Release and RetryAfter say; a panic is a retry. The broker redelivers what was not acknowledged within its lease; Delivery.
-// Progress renews that of the message in hand, and what waits its turn is renewed by the client. A message may be handled
-// more than once, so handlers are idempotent by a key of the application's own, never by the delivery id.
+// Release and RetryAfter say; a panic is a retry. The broker redelivers what was not acknowledged within its lease.
+// Delivery.Progress renews that of the message in hand, and what waits its turn is renewed by the client. A message may be
+// handled more than once, so handlers are idempotent by a key of the application's own, never by the delivery id.
 //
 // When a partition moves to another member, the handler that is at work on it finishes, what waits behind it is dropped here
 // and delivered there, OnRevoked is called, and only then is the move confirmed. When the connection is lost, the handler's
