@@ -26,8 +26,8 @@ func (b broker) Propose(o *op.Op, ref session.Ref) wire.Code {
 		if n.space.low {
 			return wire.CodeStorageHighWatermark
 		}
-		if n.isDamaged(o.Topic, o.Partition) {
-			return wire.CodeInternal
+		if code := n.writable(o); code != wire.CodeOK {
+			return code
 		}
 		if n.replica.Pending() > replica.PendingBytesMax || n.store.JournalFull() {
 			return wire.CodeBackpressure
@@ -37,6 +37,22 @@ func (b broker) Propose(o *op.Op, ref session.Ref) wire.Code {
 		return wire.CodeMetadataReadOnly
 	}
 	n.refs.push(ref)
+	if o.Kind == op.KindDeliver {
+		n.measure(o)
+	}
+	return wire.CodeOK
+}
+
+// writable says whether the partition that o appends to can take a record: a
+// dead letter goes to the twin, a redriven one back to its source.
+func (n *Node) writable(o *op.Op) wire.Code {
+	switch {
+	case o.Kind == op.KindDeadLetter && o.Topic%2 == 1 && n.isDamaged(o.Topic+1, o.Partition):
+		return wire.CodeDLQUnavailable
+	case o.Kind == op.KindRedrive && n.isDamaged(o.Topic-1, o.Partition),
+		o.Kind == op.KindPublish && n.isDamaged(o.Topic, o.Partition):
+		return wire.CodeInternal
+	}
 	return wire.CodeOK
 }
 

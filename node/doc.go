@@ -16,6 +16,10 @@
 // InputStop drains it; a failed journal, damage to what it cannot do without,
 // or the end of the drain sets Effects.Exit.
 //
+// The life of an operator's change (change.go): a query is taken in, what it
+// needs to know is read, its ops are proposed under a ref of the node's own, and
+// the query is answered when the last of them is applied.
+//
 // Invariants:
 //
 //  1. Turn is the only entry: the same inputs at the same readings give the

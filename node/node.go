@@ -94,6 +94,8 @@ type Node struct {
 	stopping      bool
 	stopBy        clock.Instant
 	queries       queries
+	meters        meters
+	ages          ages
 }
 
 type spaceState struct {
@@ -106,6 +108,7 @@ type journal struct{ n *Node }
 
 func (j journal) CanAppend() bool { return j.n.store.CanAppend() }
 func (j journal) Append(b *op.Builder) {
+	j.n.meters.submit(j.n.now.Mono, b.Len())
 	j.n.store.Append(b)
 	if j.n.phase == phaseServing && fault.On("apply_before_commit") {
 		for i := range b.Entries() {
@@ -133,6 +136,7 @@ func New(c Config) (*Node, error) {
 	}
 	n := &Node{config: c, store: store.New(c.Store), machine: machine.New()}
 	n.view = n.machine.View()
+	n.meters.init()
 	n.replica = replica.New(journal{n}, c.Marks)
 	n.sessions = session.New(c.Session, n.machine, broker{n})
 	return n, nil
@@ -167,7 +171,7 @@ func (n *Node) input(in *Input) {
 		n.store.Complete(n.now.Mono, &in.Disk)
 		n.drainStore()
 	case InputQuery:
-		n.queries.add(in.Query)
+		n.addQuery(in.Query)
 	case InputStop:
 		n.beginStop()
 	case InputInvalid:

@@ -53,6 +53,7 @@ func (n *Node) onStoreTrouble(ev *store.Event) {
 		n.sessions.OnRecords(n.now, ev.Topic, ev.Partition)
 	case store.EventCheckpointDone:
 		n.checkpoint.done()
+		n.meters.checkpoint, n.meters.checkpointAt = ev.Number, n.now.Mono
 		n.logf(LevelDebug, "checkpoint at op %d", ev.Number)
 	case store.EventSnapshotWritten:
 		n.checkpoint.snapshot = false
@@ -131,12 +132,14 @@ func (n *Node) onRecovered(ev *store.Event) {
 func (n *Node) onFlushed(number op.Number) {
 	n.stalled = false
 	n.replica.OnFlushed(number)
+	n.meters.flushed(n.now.Mono)
 	for {
 		e, ok := n.replica.NextCommitted()
 		if !ok {
 			break
 		}
 		n.apply(&e)
+		n.meters.entryOps.observe(uint64(e.Header.Ops))
 		if n.phase == phaseStanding && n.replica.Serving() {
 			n.phase = phaseServing
 			n.logf(LevelInfo, "serving: leader epoch %d", n.replica.Epoch())
@@ -169,7 +172,11 @@ func (n *Node) apply(e *op.Entry) {
 		n.machine.Apply(h, &n.op, &n.result)
 		n.keep(h, encoded)
 		if own {
-			n.sessions.OnApplied(n.now, h, &n.op, &n.result, n.refs.pop())
+			ref := n.refs.pop()
+			n.sessions.OnApplied(n.now, h, &n.op, &n.result, ref)
+			if ref.Kind == refChange {
+				n.changeApplied(ref.Arg, &n.op, &n.result)
+			}
 		}
 	}
 	n.appliedHeader, n.appliedHash = *h, e.Hash()
