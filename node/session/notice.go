@@ -31,7 +31,29 @@ func (s *Sessions) revokeLane(gr *group, l uint32, ln *lane) {
 	case s.proposeRevoked(gr.id, ln, op.CauseConfirmed) != wire.CodeOK:
 		at = s.watch.now
 	}
-	s.groups.revokes = append(s.groups.revokes, revoke{gr.id, ln.part, ln.epoch, at})
+	s.addRevoke(revoke{gr.id, ln.part, ln.epoch, at})
+}
+
+// addRevoke keeps in mind when a revoke ends by itself. Those that have ended
+// otherwise are thrown out before they can pile up.
+func (s *Sessions) addRevoke(r revoke) {
+	g := &s.groups
+	if len(g.revokes) >= 2*g.lanes.inUse()+64 {
+		kept := g.revokes[:0]
+		for _, k := range g.revokes {
+			if _, ok := g.pending(k); ok {
+				kept = append(kept, k)
+			}
+		}
+		g.revokes = kept
+	}
+	g.revokes = append(g.revokes, r)
+}
+
+// pending gives the lane of a revoke that has not ended.
+func (g *groups) pending(r revoke) (*lane, bool) {
+	_, ln, ok := g.laneOf(r.group, r.part)
+	return ln, ok && ln.epoch == r.epoch && ln.revoking && !ln.revoked
 }
 
 // notice sends a NOTICE and gives its id.
@@ -120,12 +142,10 @@ func (s *Sessions) expireRevokes() {
 	done := 0
 	for ; done < len(g.revokes) && g.revokes[done].at <= s.watch.now; done++ {
 		r := g.revokes[done]
-		_, ln, ok := g.laneOf(r.group, r.part)
-		if ok && ln.epoch == r.epoch && ln.revoking && !ln.revoked {
-			if s.proposeRevoked(r.group, ln, op.CauseTimeout) != wire.CodeOK {
-				g.revokes[done].at = s.watch.now.Add(retryPause)
-				break
-			}
+		ln, ok := g.pending(r)
+		if ok && s.proposeRevoked(r.group, ln, op.CauseTimeout) != wire.CodeOK {
+			g.revokes[done].at = s.watch.now.Add(retryPause)
+			break
 		}
 	}
 	g.revokes = append(g.revokes[:0], g.revokes[done:]...)
@@ -145,7 +165,7 @@ func (s *Sessions) confirmed(o *op.Op, res *machine.Result) {
 	}
 	if _, ln, ok := s.groups.laneOf(o.Group, o.Partition); ok && ln.revoking && ln.revoked && ln.member == o.Member {
 		ln.revoked = false
-		s.groups.revokes = append(s.groups.revokes, revoke{o.Group, o.Partition, ln.epoch, s.watch.now.Add(revokeTimeout)})
+		s.addRevoke(revoke{o.Group, o.Partition, ln.epoch, s.watch.now.Add(revokeTimeout)})
 	}
 }
 

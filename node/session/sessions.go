@@ -142,7 +142,9 @@ func (s *Sessions) OnApplied(now clock.Reading, h *op.Header, o *op.Op, res *mac
 }
 
 // OnEpoch says that this node begins to lead epoch (its EpochStart is applied),
-// or that it leads no more. What is volatile starts from the machine's state.
+// or that it leads no more. What is volatile starts from the machine's state. The
+// node has reported every op of the old epoch that it dropped, by OnApplied with
+// a code: requests that wait for one would wait for ever.
 func (s *Sessions) OnEpoch(now clock.Reading, epoch op.Epoch, leading bool) {
 	s.begin(now)
 	if s.leading && !leading {
