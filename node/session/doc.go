@@ -40,8 +40,8 @@
 //     place in the lease list, which is in rising order of deadline.
 //  4. A delivery id is used once; the Deliver op that names it is proposed before
 //     any op that refers to it.
-//  5. balance + taken is a subscription's window: MSG moves from the first to the
-//     second, CREDIT moves back or widens.
+//  5. A subscription's balance is max(0, window - taken): MSG takes, CREDIT gives
+//     back or changes the window, and nothing else does either.
 //  6. What a member was told (epochs, partitions) is exactly what PULL, HEARTBEAT
 //     and CREDIT are held against. No NOTICE leaves before SUB's OK.
 //  7. Leases and member timers run on a clock of their own that stands still

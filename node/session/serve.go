@@ -34,11 +34,11 @@ type run struct {
 	delivery op.DeliveryID
 	count    uint32
 	out      int // length of the connection's output before it
-	before   serving2
+	before   tally
 }
 
-// serving2 is what a refused run takes back.
-type serving2 struct {
+// tally is where a run began: a refused one goes back to it.
+type tally struct {
 	given, size, frames int
 	taken               credit
 	sent                total
@@ -276,7 +276,7 @@ func (s *Sessions) join(i uint32, c *conn, u *sub, ln *lane, seq op.Sequence) bo
 	v.undo = v.undo[:0]
 	v.run = run{
 		first: seq, delivery: op.DeliveryID(op.MakeID(s.epoch, s.given+1)), out: len(out),
-		before: serving2{given: v.given, size: v.size, frames: v.frames, taken: u.taken, sent: u.sent, ids: s.given},
+		before: tally{given: v.given, size: v.size, frames: v.frames, taken: u.taken, sent: u.sent, ids: s.given},
 	}
 	return true
 }

@@ -1,8 +1,6 @@
 package session
 
 import (
-	"math"
-
 	"github.com/mortarmq/mortarmq/clock"
 	"github.com/mortarmq/mortarmq/node/op"
 	"github.com/mortarmq/mortarmq/wire"
@@ -40,23 +38,6 @@ type sub struct {
 	sent        total // ever
 	outLen      uint32
 	outSize     uint64
-}
-
-// total is what a subscription was ever sent.
-type total struct{ count, bytes uint64 }
-
-// credit counts messages and their values' bytes.
-type credit struct {
-	count uint32
-	bytes uint64
-}
-
-// balance is what may be sent now.
-func (u *sub) balance() credit {
-	return credit{
-		count: u.window.count - min(u.window.count, u.taken.count),
-		bytes: u.window.bytes - min(u.window.bytes, u.taken.bytes),
-	}
 }
 
 // own adds a lane.
@@ -113,67 +94,4 @@ func (s *Sessions) member(i uint32, c *conn, n uint64, id uint16) (uint32, *sub,
 	}
 	s.heard(u)
 	return k, u, true
-}
-
-// credit carries out CREDIT, which is volatile and decided at once. SET says how
-// large the window is; ADD gives back what was taken, and widens the window by
-// what is beyond that. The balance is what the window leaves over what is taken,
-// so SET (0, 0) pauses until the next SET, whatever is given back meanwhile.
-func (s *Sessions) credit(i uint32, c *conn, n uint64, payload []byte) {
-	var m wire.Credit
-	if err := m.Decode(payload); err != nil {
-		s.refuseBad(i, c, n, err)
-		return
-	}
-	_, u, ok := s.member(i, c, n, m.SubscriptionID)
-	if !ok {
-		return
-	}
-	if m.MembershipEpoch != u.membership {
-		s.refuse(i, c, n, wire.CodeStaleGeneration, textStale)
-		return
-	}
-	window, taken := u.applyCredit(&m)
-	pause := m.Mode == wire.CreditSet && m.CreditCount == 0 && m.CreditBytes == 0
-	if !pause && window != u.window && s.exceeds(u, window) {
-		s.refuse(i, c, n, wire.CodeMessageExceedsCredit, "the message that is next due is larger than the window: raise credit_bytes")
-		return
-	}
-	if window.bytes > u.window.bytes {
-		for _, l := range u.lanes {
-			s.groups.lanes.at(l).oversized = 0
-		}
-	}
-	u.window, u.taken = window, taken
-	u.creditEpoch++
-	b := u.balance()
-	r := c.ring.at(n)
-	r.kind, r.small = answerCredit, u.id
-	r.a, r.b, r.c = uint64(b.count)+u.sent.count, b.bytes+u.sent.bytes, u.creditEpoch
-	s.decided(i, c, n)
-}
-
-// writeCredit writes CREDIT's OK. MSGs that went out since it was carried out are
-// taken off the balance: the client has them before this answer.
-func (s *Sessions) writeCredit(b []byte, c *conn, r *request) []byte {
-	m := wire.CreditResult{CreditEpoch: r.c}
-	if _, u, ok := s.subOf(c, r.small); ok {
-		m.GrantedCount = uint16(r.a - min(r.a, u.sent.count))
-		m.GrantedBytes = uint32(r.b - min(r.b, u.sent.bytes))
-		m.OutstandingCount = uint16(min(u.outLen, math.MaxUint16))
-		m.OutstandingBytes = uint32(min(u.outSize, math.MaxUint32))
-	}
-	return m.AppendOK(b)
-}
-
-// exceeds says whether the message that is next due is larger than a window.
-func (s *Sessions) exceeds(u *sub, window credit) bool {
-	first := u.nextLane(&s.groups.lanes)
-	for k := range u.lanes {
-		ln := s.groups.lanes.at(u.lanes[(first+k)%len(u.lanes)])
-		if size, ok := s.peek(u, ln); ok {
-			return uint64(size) > window.bytes
-		}
-	}
-	return false
 }
