@@ -33,10 +33,12 @@ const loopBytesMax = 256 << 10
 type result struct {
 	perSecond float64
 	p99       time.Duration
+	cpu       time.Duration // per request, of client and server
 }
 
-// bench measures requests per second and the 99th percentile of their time, of
-// msgtrans and of the bare echo over the same transport, in turns.
+// bench measures requests per second, the 99th percentile of their time and the
+// processor time of each, of msgtrans and of the bare echo over the same transport,
+// in turns.
 func bench(ctx context.Context, args []string, out io.Writer) error {
 	fs := flags("bench")
 	transports := fs.StringSlice("transport", []string{"tcp", "ws", "quic"}, "transports")
@@ -50,7 +52,7 @@ func bench(ctx context.Context, args []string, out io.Writer) error {
 	os.Setenv("QUIC_GO_DISABLE_RECEIVE_BUFFER_WARNING", "true")
 	fmt.Fprintf(out, "%s, %d cores, client and server in this process, %d rounds of %v in turns: median (range)\n", runtime.Version(), runtime.GOMAXPROCS(0), *rounds, *each)
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(w, "transport\tin flight\tbytes\tof\trequests/s\trange\tp99\tof bare\t")
+	fmt.Fprintln(w, "transport\tin flight\tbytes\tof\trequests/s\trange\tp99\tcpu\tof bare\t")
 	for _, t := range *transports {
 		for _, size := range *sizes {
 			for _, n := range *inFlight {
@@ -101,8 +103,8 @@ func compare(ctx context.Context, w io.Writer, transport string, size, inFlight,
 		for _, r := range rs {
 			low, high = min(low, r.perSecond), max(high, r.perSecond)
 		}
-		fmt.Fprintf(w, "%s\t%d\t%d\t%s\t%.0f\t%.0f-%.0f\t%v\t%.0f %%\t\n",
-			transport, inFlight, size, names[i], m.perSecond, low, high, m.p99.Round(time.Microsecond), 100*m.perSecond/bare)
+		fmt.Fprintf(w, "%s\t%d\t%d\t%s\t%.0f\t%.0f-%.0f\t%v\t%v\t%.0f %%\t\n",
+			transport, inFlight, size, names[i], m.perSecond, low, high, m.p99, m.cpu, 100*m.perSecond/bare)
 	}
 	return nil
 }
@@ -128,7 +130,7 @@ func burst(s *subject, inFlight int, length time.Duration) (result, error) {
 	histograms := make([]*hdrhistogram.Histogram, inFlight)
 	errs := make([]error, inFlight)
 	var callers sync.WaitGroup
-	start := time.Now()
+	start, cpu := time.Now(), cpuTime()
 	for i := range inFlight {
 		h := newHistogram()
 		histograms[i] = h
@@ -152,19 +154,27 @@ func burst(s *subject, inFlight int, length time.Duration) (result, error) {
 		}
 		all.Merge(h)
 	}
-	return result{perSecond: float64(all.TotalCount()) / took.Seconds(), p99: time.Duration(all.ValueAtQuantile(99)) * time.Microsecond}, nil
+	return newResult(all, took, cpuTime()-cpu), nil
 }
 
 // burstLoop repeats bursts of a fixed number until the time is over.
 func burstLoop(s *subject, inFlight int, length time.Duration) (result, error) {
 	h := newHistogram()
-	start := time.Now()
+	start, cpu := time.Now(), cpuTime()
 	for time.Since(start) < length {
 		if err := s.loop(inFlight, func(d time.Duration) { _ = h.RecordValue(d.Microseconds()) }); err != nil {
 			return result{}, err
 		}
 	}
-	return result{perSecond: float64(h.TotalCount()) / time.Since(start).Seconds(), p99: time.Duration(h.ValueAtQuantile(99)) * time.Microsecond}, nil
+	return newResult(h, time.Since(start), cpuTime()-cpu), nil
+}
+
+func newResult(h *hdrhistogram.Histogram, took, cpu time.Duration) result {
+	return result{
+		perSecond: float64(h.TotalCount()) / took.Seconds(),
+		p99:       time.Duration(h.ValueAtQuantile(99)) * time.Microsecond,
+		cpu:       cpu / time.Duration(max(h.TotalCount(), 1)),
+	}
 }
 
 // newHistogram counts microseconds. Each caller has one, so it has to be small: with
