@@ -1,0 +1,103 @@
+package msgtrans
+
+import (
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/mortarmq/mortarmq/net/ws"
+)
+
+// Goal: the subprotocol is offered and chosen; a client that offers none is taken,
+// one that offers only others is not; pages of other hosts need to be admitted.
+func TestWebSocketHandshake(t *testing.T) {
+	noLeaks(t)
+	for _, c := range []struct {
+		name        string
+		offer       []string
+		origin      string
+		admit       []string
+		path        string
+		status      int
+		subprotocol string
+	}{
+		{name: "ours", offer: []string{Subprotocol}, subprotocol: Subprotocol},
+		{name: "ours among others", offer: []string{"mortarmq.v0", Subprotocol}, subprotocol: Subprotocol},
+		{name: "none"},
+		{name: "only another", offer: []string{"mortarmq.v0"}, status: http.StatusBadRequest},
+		{name: "another host's page", origin: "http://elsewhere.example", status: http.StatusForbidden},
+		{name: "an admitted host's page", origin: "http://elsewhere.example", admit: []string{"*.example"}},
+		{name: "another path", path: "/elsewhere", status: http.StatusNotFound},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s, addr := serve(t, WS, ServerOptions{Options: Options{OnRequest: echo}, Origins: c.admit})
+			if c.path != "" {
+				addr = strings.TrimSuffix(addr, "/msgtrans") + c.path
+			}
+			o := ws.DialOptions{Subprotocols: c.offer, MessageBytesMax: 1 << 20, Header: http.Header{}}
+			if c.origin != "" {
+				o.Header.Set("Origin", c.origin)
+			}
+			conn, _, err := ws.Dial(t.Context(), addr, o)
+			var status *ws.StatusError
+			if c.status != 0 {
+				if !errors.As(err, &status) || status.Code != c.status {
+					t.Fatalf("got %v, want status %d", err, c.status)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer conn.Abort()
+			if got := conn.Subprotocol(); got != c.subprotocol {
+				t.Fatalf("subprotocol %q, want %q", got, c.subprotocol)
+			}
+			b := one(t, WS, &Packet{Type: TypeRequest, ID: 5, Payload: []byte("ping")})
+			if err := conn.Write(b, []int{len(b)}); err != nil {
+				t.Fatal(err)
+			}
+			if b, err = conn.Next(); err != nil || string(b[16:]) != "ping" {
+				t.Fatalf("%q, %v", b, err)
+			}
+			if st := s.Stats(); st.Accepted != 1 {
+				t.Fatalf("%+v", st)
+			}
+		})
+	}
+}
+
+// Goal: a server without addresses of its own serves in an HTTP server of the
+// caller's, with the same limit on connections.
+func TestMountedServer(t *testing.T) {
+	noLeaks(t)
+	s, err := Listen(ServerOptions{ConnsMax: 1, Options: Options{OnRequest: echo}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	web := httptest.NewServer(s)
+	t.Cleanup(web.Close)
+	t.Cleanup(func() { _ = s.Close() })
+	addr := "ws" + strings.TrimPrefix(web.URL, "http") + "/any/path"
+	c := dial(t, addr, ClientOptions{})
+	if _, err := c.Request(t.Context(), Message{}); err != nil {
+		t.Fatal(err)
+	}
+	_, err = Dial(t.Context(), addr, ClientOptions{})
+	wantKind(t, err, ErrRefused)
+	if err := c.Shutdown(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	waitUntil(t, "the place is free", func() bool { return s.Stats().Open == 0 })
+	c = dial(t, addr, ClientOptions{})
+	if _, err := c.Request(t.Context(), Message{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	_, err = Dial(t.Context(), addr, ClientOptions{})
+	wantKind(t, err, ErrRefused)
+}

@@ -1,0 +1,150 @@
+package ws
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+)
+
+// counter counts writes.
+type counter struct {
+	bytes.Buffer
+	writes int
+}
+
+func (c *counter) Write(p []byte) (int, error) {
+	c.writes++
+	return c.Buffer.Write(p)
+}
+
+// Goal: what is written while the cork is held leaves in one write, and in order
+// with what is too long to be held; outside it nothing is kept back.
+func TestCork(t *testing.T) {
+	var out counter
+	c := cork{w: &out}
+	var want bytes.Buffer
+	write := func(n int) {
+		p := bytes.Repeat([]byte{byte(want.Len())}, n)
+		want.Write(p)
+		if m, err := c.Write(p); m != n || err != nil {
+			t.Fatal(m, err)
+		}
+	}
+	write(10)
+	if out.writes != 1 {
+		t.Fatalf("%d writes outside", out.writes)
+	}
+	c.hold()
+	for range 100 {
+		write(100)
+	}
+	if out.writes != 1 {
+		t.Fatalf("%d writes while held", out.writes)
+	}
+	if err := c.release(); err != nil || out.writes != 2 {
+		t.Fatalf("%d writes after the release, %v", out.writes, err)
+	}
+	c.hold()
+	write(corkBytes - 1)
+	write(2 * corkBytes)
+	write(3)
+	if err := c.release(); err != nil {
+		t.Fatal(err)
+	}
+	if out.writes != 5 || !bytes.Equal(out.Bytes(), want.Bytes()) {
+		t.Fatalf("%d writes, %d of %d bytes", out.writes, out.Len(), want.Len())
+	}
+}
+
+// Goal: a failed write is not forgotten, or a frame would be missing.
+func TestCorkKeepsItsFailure(t *testing.T) {
+	r, w := io.Pipe()
+	_ = r.Close()
+	c := cork{w: w}
+	c.hold()
+	if _, err := c.Write([]byte("frame")); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.release(); !errors.Is(err, io.ErrClosedPipe) {
+		t.Fatal(err)
+	}
+	if _, err := c.Write([]byte("the next frame")); !errors.Is(err, io.ErrClosedPipe) {
+		t.Fatal(err)
+	}
+}
+
+// Goal: messages keep their bounds both ways, one over the limit is refused as that,
+// and the end is io.EOF.
+func TestMessages(t *testing.T) {
+	const limit = 200_000
+	ended := make(chan error, 1)
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		c, err := Accept(w, r, AcceptOptions{Subprotocols: []string{"a", "b"}, MessageBytesMax: limit})
+		if err != nil {
+			ended <- err
+			return
+		}
+		defer c.Abort()
+		for {
+			b, err := c.Next()
+			if err != nil {
+				ended <- err
+				return
+			}
+			if err := c.Write(append(b, b...), []int{len(b), 2 * len(b)}); err != nil {
+				ended <- err
+				return
+			}
+		}
+	}))
+	defer s.Close()
+	url := "ws" + strings.TrimPrefix(s.URL, "http")
+	dial := func() *Conn {
+		c, peer, err := Dial(context.Background(), url, DialOptions{Subprotocols: []string{"b"}, MessageBytesMax: limit})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c.Subprotocol() != "b" || peer.Remote == nil {
+			t.Fatalf("%q, %+v", c.Subprotocol(), peer)
+		}
+		return c
+	}
+	c := dial()
+	for _, n := range []int{0, 1, 4096, 4097, limit} {
+		want := bytes.Repeat([]byte{byte(n)}, n)
+		if err := c.WriteText("ignored"); err != nil {
+			t.Fatal(err)
+		}
+		if err := c.Write(want, []int{n}); err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			if got, err := c.Next(); err != nil || !bytes.Equal(got, want) {
+				t.Fatalf("%d bytes for %d, %v", len(got), n, err)
+			}
+		}
+	}
+	go func() { _, _ = c.Next() }()
+	if err := c.Finish(StatusNormal, ""); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-ended; !errors.Is(err, io.EOF) {
+		t.Fatalf("the regular end is %v", err)
+	}
+	c = dial()
+	defer c.Abort()
+	if err := c.Write(make([]byte, limit+1), []int{limit + 1}); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-ended; !errors.Is(err, ErrTooBig) {
+		t.Fatalf("over the limit: %v", err)
+	}
+	if _, err := c.Next(); CloseStatus(err) != StatusTooBig {
+		t.Fatalf("the peer was told %v", err)
+	}
+}
