@@ -149,7 +149,7 @@ func DecodeJournalWrite(b []byte, seed uint32) (w JournalWrite, err error) {
 	return w, nil
 }
 
-// A frame is an entry with its prefix of op.FramePrefix bytes before it,
+// FrameOverhead is what a frame adds to its entry. A frame is an entry with its prefix of op.FramePrefix bytes before it,
 // big-endian:
 //
 //	offset size field

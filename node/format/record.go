@@ -30,7 +30,7 @@ const RecordHeaderSize = 56
 // the wire and the largest envelope fit.
 const RecordBytesMax = 16 << 20
 
-// Flags of a record.
+// RecordFlagKey is the flag of a record that has a key.
 const RecordFlagKey uint16 = 1 << 0
 
 // RecordKind says how a record came into its partition.

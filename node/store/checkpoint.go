@@ -29,7 +29,6 @@ type checkpointFile struct {
 	handle disk.Handle
 	path   string
 	opened bool
-	begun  bool
 	offset int64
 	blocks uint32
 	buf    []byte // not yet submitted

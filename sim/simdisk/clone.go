@@ -50,20 +50,20 @@ func ownReads(ops []op) {
 // cloner copies inodes, each once. Its map is only looked into.
 type cloner struct{ known map[*inode]*inode }
 
-func (c *Disk) cloneTree(d *Disk) {
+func (d *Disk) cloneTree(from *Disk) {
 	k := cloner{make(map[*inode]*inode)}
-	c.tree = &tree{root: k.inode(d.tree.root), lastID: d.tree.lastID, waiting: slices.Clone(d.tree.waiting)}
-	for i := range c.tree.waiting {
-		for j := range c.tree.waiting[i].changes {
-			change := &c.tree.waiting[i].changes[j]
+	d.tree = &tree{root: k.inode(from.tree.root), lastID: from.tree.lastID, waiting: slices.Clone(from.tree.waiting)}
+	for i := range d.tree.waiting {
+		for j := range d.tree.waiting[i].changes {
+			change := &d.tree.waiting[i].changes[j]
 			change.dir, change.node = k.inode(change.dir), k.inode(change.node)
 		}
 	}
-	c.handles = make(map[disk.Handle]*open, len(d.opened))
-	c.opened = make([]*open, len(d.opened))
-	for i, h := range d.opened {
-		c.opened[i] = &open{handle: h.handle, node: k.inode(h.node), readOnly: h.readOnly}
-		c.handles[h.handle] = c.opened[i]
+	d.handles = make(map[disk.Handle]*open, len(from.opened))
+	d.opened = make([]*open, len(from.opened))
+	for i, h := range from.opened {
+		d.opened[i] = &open{handle: h.handle, node: k.inode(h.node), readOnly: h.readOnly}
+		d.handles[h.handle] = d.opened[i]
 	}
 }
 

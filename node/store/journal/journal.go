@@ -100,8 +100,6 @@ type file struct {
 	first    op.Number
 	prevHash op.Hash
 	limit    op.Number // entries from here on do not count; 0 for no limit
-	foreign  bool      // its header is of another cluster
-	version  uint8     // of a header that is too new
 	used     bool      // headless, but valid writes were found in it
 }
 

@@ -35,7 +35,6 @@ type rewriter struct {
 	stalled bool
 	retryAt clock.Instant
 
-	remove  []uint64 // headless files above the new one, from the top
 	mark    op.Number
 	buf     []byte // a write, of n bytes so far
 	n       int

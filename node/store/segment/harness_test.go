@@ -26,7 +26,6 @@ type world struct {
 	o      Options
 	s      *Set
 	now    clock.Instant
-	origin clock.Instant // of the life: a set's time begins at 0
 	events []Event
 	reqs   []disk.Request
 	done   []disk.Completion

@@ -18,7 +18,6 @@ type recovery struct {
 	positions     []Position
 	next, active  int
 	removeUnknown bool
-	listing       bool
 	orphans       []string
 	listed        bool
 }
@@ -117,7 +116,6 @@ type restorer struct {
 	low     uint32 // its first entry
 	high    uint32 // entries of the index that may still be the last one
 	reads   [3]int
-	nreads  int
 	chunk   *chunk
 	run     run
 	rebuild *rebuild
