@@ -67,8 +67,24 @@ func (a *atlas) mayForget(d *digestAt) bool {
 	return false
 }
 
+// heard are beginnings of log lines and the marks that they stand for.
+var heard = [...]struct{ text, mark string }{
+	{"checkpoint at op", "sim.checkpoint"},
+	{"the disk is full: the journal", "sim.journal_stalled"},
+	{"the disk is full: ", "sim.segment_or_checkpoint_stalled"},
+	{"free space is below", "sim.low_space"},
+	{"recovery set ", "sim.segment_cut_back"},
+	{"stopping: draining", "sim.drain"},
+}
+
 // hear takes in what the node says.
 func (a *atlas) hear(r *node.LogRecord) {
+	for _, h := range heard {
+		if strings.HasPrefix(r.Text, h.text) {
+			a.w.marks.Mark(h.mark)
+			break
+		}
+	}
 	if !strings.HasPrefix(r.Text, "damage:") {
 		return
 	}
@@ -85,12 +101,14 @@ func (a *atlas) mayExit(reason string) bool {
 		// start again; one that refuses at start is done for.
 		if a.damaged || a.w.host.failures > 2 || !a.w.host.wasServing() {
 			a.refused = reason
+			a.w.marks.Mark("sim.refused")
 			a.w.stopped = true
 			return false
 		}
 		return true
 	}
 	if a.io && a.w.host.failures < 20 {
+		a.w.marks.Mark("sim.exit_after_io_fault")
 		return true
 	}
 	a.w.finding(PropertyAvailability, "the node ended by itself: %s", reason)

@@ -203,6 +203,8 @@ func (c *client) event(e *core.Event) {
 		if e.Err.Reason == core.ReasonDisconnected && isProtocol(e.Err.Message) {
 			c.w.finding(PropertyProtocol, "client %d: %s", c.id, e.Err.Message)
 		}
+	case core.EventRevoked:
+		c.w.marks.Mark("sim.revoked")
 	case core.EventStopped:
 		c.input(core.Input{Kind: core.InputClose})
 	case core.EventClosed:

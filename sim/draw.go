@@ -56,7 +56,7 @@ func (d *drawer) knobs() {
 	set("credit_count", pick(r, 4, 64, 256))
 	set("inflight", pick(r, 1, 16, 128))
 	if r.Bool(150) {
-		set("rate_limit", pick(r, 200, 2000))
+		set("rate_limit", pick(r, 50, 2000))
 	}
 	if r.Bool(300) {
 		set("tokens", 1)

@@ -48,6 +48,9 @@ func (d *drawer) crash(r *prng.Rand, kind string) {
 	if r.Bool(250) {
 		args = append(args, num("loops", 1+r.Intn(4)))
 	}
+	if r.Bool(350) {
+		args = append(args, num("on", 1+r.Intn(len(onWords)-1)))
+	}
 	d.add(d.at(r), kind, r, args...)
 }
 

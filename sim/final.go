@@ -102,6 +102,7 @@ func (w *world) keepRecord(l *checker.Log, r *format.Record) {
 			w.finding(PropertyOffline, "%v: the envelope of sequence %d does not decode: %v", l.Partition, r.Sequence, err)
 			return
 		}
+		w.marks.Mark("sim.dead_letter")
 		rec.DeadLetter, rec.Attempts, rec.Rejected = true, e.Attempts, e.Reason == op.CauseReject
 		rec.Source = checker.Source{Partition: checker.Partition{Topic: uint16(e.Topic), Partition: uint16(e.Partition)}, Sequence: uint64(e.Sequence), Group: string(e.GroupName)}
 	}

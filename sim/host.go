@@ -53,8 +53,11 @@ type host struct {
 	asked       uint64 // queries
 
 	midturn  *crash // waits for the end of the next turn
-	loops    int    // further crashes while it recovers
-	crashBy  crash  // as which they happen
+	trigger  int64  // or for this effect of the disk, see onWords
+	tripped  bool   // which has happened
+	armed    crash
+	loops    int   // further crashes while it recovers
+	crashBy  crash // as which they happen
 	applied  op.Number
 	digest   digestAt // of the incarnation before
 	failures int      // exits by failure since it served last
@@ -62,23 +65,6 @@ type host struct {
 	lastDown string // why it went down
 	stopping bool   // for good: it is not started again
 	served   bool   // this incarnation has served
-}
-
-// crash is how the node dies.
-type crash struct {
-	kind simdisk.CrashKind
-	down clock.Duration
-	why  string
-}
-
-// digestAt is the state that an incarnation had when it died. Up to vouched the
-// journal cannot be taken for torn.
-type digestAt struct {
-	known   bool
-	number  op.Number
-	vouched op.Number
-	back    op.Number // what its successor recovered
-	digest  [16]byte
 }
 
 func newHost(w *world) *host {
@@ -95,6 +81,14 @@ func newHost(w *world) *host {
 // diskEffect sees every effect of the disk.
 func (w *world) diskEffect(e simdisk.Effect) {
 	w.note("disk "+e.What, sum([]byte(e.Path)), uint64(e.Offset), uint64(e.Length), uint64(e.Err))
+	if h := w.host; h != nil && h.trigger != 0 && h.node != nil {
+		h.tripped = h.tripped || e.What == triggers[h.trigger].what && strings.HasPrefix(e.Path, triggers[h.trigger].prefix)
+	}
+}
+
+// triggers are the effects that onWords name.
+var triggers = [...]struct{ what, prefix string }{
+	{}, {"write", "journal/"}, {"zero", "journal/"}, {"write", "superblock"}, {"write", "checkpoints/"}, {"open", "topics/"}, {"write", "metadata/"},
 }
 
 func (h *host) config() node.Config {
@@ -162,16 +156,6 @@ func (h *host) start() {
 	}
 }
 
-// planLoopCrash lets the node die again while it recovers.
-func (h *host) planLoopCrash() {
-	incarnation, c := h.incarnation, h.crashBy
-	h.w.after(clock.Duration(h.rand.Range(0, int64(20*clock.Millisecond))), func() {
-		if h.incarnation == incarnation && h.node != nil {
-			h.crash(c)
-		}
-	})
-}
-
 // due is when the host wants the world's attention.
 func (h *host) due() clock.Instant {
 	at := h.disk.NextDeadline()
@@ -185,6 +169,12 @@ func (h *host) due() clock.Instant {
 func (h *host) advance() {
 	h.disk.Advance(h.w.now)
 	if h.node == nil || h.w.stopped {
+		return
+	}
+	if h.tripped {
+		h.w.marks.Mark("sim.crash_on_" + onWords[h.trigger])
+		h.trigger, h.tripped = 0, false
+		h.crash(h.armed)
 		return
 	}
 	if h.disk.Pending() || h.net.Pending() || len(h.queries) > 0 {
@@ -319,71 +309,6 @@ func (h *host) log(r *node.LogRecord) {
 	h.w.atlas.hear(r)
 }
 
-// crashInTurn dies after a prefix of the turn's effects.
-func (h *host) crashInTurn(c crash) {
-	cut := h.rand.Intn(len(h.out.Net) + len(h.out.Disk) + 1)
-	n := min(cut, len(h.out.Net))
-	h.submit(h.out.Net[:n], h.out.Disk[:cut-n])
-	h.crash(c)
-}
-
-// crash ends the incarnation.
-func (h *host) crash(c crash) {
-	if h.node == nil {
-		return
-	}
-	h.w.note("crash "+c.why, uint64(c.kind))
-	h.w.judge.beforeCrash()
-	h.end(c)
-}
-
-// end takes the incarnation away and plans the next one.
-func (h *host) end(c crash) {
-	h.node, h.midturn = nil, nil
-	h.lastDown = c.why
-	h.disk.Crash(c.kind)
-	h.net.Crash(simnet.CrashKind(c.kind))
-	h.pending, h.queries = h.pending[:0], h.queries[:0]
-	h.deadline, h.turnAt = clock.Never, clock.Never
-	h.pausedUntil = 0
-	if !h.stopping {
-		h.restarting = true
-		h.w.after(c.down, func() {
-			if h.node == nil && !h.w.stopped {
-				h.start()
-			}
-		})
-	}
-}
-
-// exited takes note of an end that the node chose itself.
-func (h *host) exited(e node.Exit) {
-	h.w.note("exit "+e.Reason, uint64(bit(e.Failed)))
-	h.w.judge.beforeCrash()
-	if !e.Failed {
-		h.end(crash{kind: simdisk.Kill, down: h.crashBy.down, why: "stop"})
-		return
-	}
-	h.failures++
-	if !h.w.atlas.mayExit(e.Reason) {
-		return
-	}
-	h.end(crash{kind: simdisk.Kill, down: 50 * clock.Millisecond << min(h.failures, 6), why: "exit: " + e.Reason})
-}
-
-// heal ends what is wrong with the machine.
-func (h *host) heal() {
-	h.disk.ClearFaults()
-	h.disk.SetCapacity(h.w.plan.Knob("capacity"))
-	h.loops, h.midturn = 0, nil
-	h.pausedUntil = 0
-	h.clock.Advance(h.w.now)
-	h.clock.SetRate(simclock.RateNormal)
-	if h.node == nil && !h.restarting {
-		h.start()
-	}
-}
-
 // serving says whether clients are answered.
 func (h *host) serving() bool { return h.node != nil && h.node.Serving() }
 
@@ -396,12 +321,6 @@ func (h *host) ask(q node.Query) {
 	h.asked++
 	q.ID = h.asked
 	h.queries = append(h.queries, node.Input{Kind: node.InputQuery, Query: q})
-}
-
-// stop asks the node to drain and end.
-func (h *host) stop(down clock.Duration) {
-	h.crashBy.down = down
-	h.queries = append(h.queries, node.Input{Kind: node.InputStop})
 }
 
 // paths of the area that a fault is aimed at.

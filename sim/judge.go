@@ -10,6 +10,7 @@ import (
 
 // Properties that a run checks itself, beside those of package checker.
 const (
+	PropertyReach        = "reach"        // a scenario did not come by what it is about
 	PropertyPlan         = "plan"         // the plan asks for something that cannot be
 	PropertyPanic        = "panic"        // an assertion or a crash of the broker or a client
 	PropertyDurable      = "durable"      // acknowledged before it was durable, asked of the disk model

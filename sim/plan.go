@@ -27,7 +27,8 @@ import (
 // Numbers may carry a unit of time (ns us ms s m h) or size (k M G).
 type Plan struct {
 	Title  string
-	Expect string // held, refused, or the name of the property that breaks
+	Expect string   // held, refused, or the name of the property that breaks
+	Reach  []string // marks that the run must reach
 	Seed   uint64
 	End    clock.Duration // when the storm ends
 	Knobs  []Arg
@@ -95,6 +96,9 @@ func (p *Plan) String() string {
 	}
 	if p.Expect != "" {
 		fmt.Fprintf(&b, "expect %s\n", p.Expect)
+	}
+	for _, m := range p.Reach {
+		fmt.Fprintf(&b, "reach %s\n", m)
 	}
 	fmt.Fprintf(&b, "seed %d\nend %s\n", p.Seed, number("end", int64(p.End)))
 	for _, k := range p.Knobs {
@@ -215,6 +219,8 @@ func (p *Plan) parseLine(line string) error {
 		p.Title = rest
 	case word == "expect":
 		p.Expect = rest
+	case word == "reach" && len(f) == 1:
+		p.Reach = append(p.Reach, f[0])
 	case word == "seed" && len(f) == 1:
 		p.Seed, err = strconv.ParseUint(f[0], 10, 64)
 	case word == "end" && len(f) == 1:

@@ -77,9 +77,10 @@ type rawLane struct {
 }
 
 type rawSent struct {
-	key, value []byte
-	payload    uint64
-	ok         bool
+	key, value  []byte
+	payload     uint64
+	ok          bool
+	incarnation int // of the node, when it was first sent
 }
 
 // newRaw makes the process that a client event with kind=raw asks for: topic=,

@@ -107,6 +107,7 @@ func (r *raw) granted(q rawRequest, result []byte) error {
 }
 
 func (r *raw) refused(q rawRequest, code wire.Code) {
+	r.w.marks.Mark("code." + code.String())
 	switch q.op {
 	case wire.OpConnect:
 		r.w.finding(PropertyProtocol, "raw client %d: CONNECT was refused: %v", r.id, code)

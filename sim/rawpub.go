@@ -23,7 +23,7 @@ func (r *raw) publishNext(rand *prng.Rand) {
 		if rand.Bool(500) {
 			s.key = fmt.Appendf(nil, "r%d", rand.Intn(20))
 		}
-		s.payload = identity(s.key, s.value)
+		s.payload, s.incarnation = identity(s.key, s.value), r.w.host.incarnation
 		l.sent = append(l.sent, s)
 	}
 	r.sendNext(i)
@@ -70,7 +70,11 @@ func (r *raw) onPub(q rawRequest, res *wire.PubResult, code wire.Code) {
 		h.Outcome, h.Return = checker.OK, checker.Time(r.w.now)
 		h.Sequence, h.Commit, h.Deduplicated = res.Sequence, res.CommitSeq, res.ResultFlags&wire.ResultDeduplicated != 0
 		if h.ProducerID == l.producer && h.ProducerSeq >= 1 && h.ProducerSeq <= uint64(len(l.sent)) {
-			l.sent[h.ProducerSeq-1].ok = true
+			m := &l.sent[h.ProducerSeq-1]
+			if h.Deduplicated && !m.ok && m.incarnation < r.w.host.incarnation {
+				r.w.marks.Mark("sim.dedup_over_restart")
+			}
+			m.ok = true
 		}
 		r.w.judge.acked(placed{op.TopicID(r.topic), op.PartitionID(q.lane), h.Payload})
 	}

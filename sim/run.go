@@ -177,6 +177,11 @@ func (w *world) result() *Result {
 	for i := range w.rec.h.Logs {
 		r.Committed += uint64(len(w.rec.h.Logs[i].Records))
 	}
+	for _, m := range w.plan.Reach {
+		if r.Marks[m] == 0 && len(r.All) == 0 {
+			r.All = append(r.All, checker.Finding{Property: PropertyReach, What: "the run did not come by " + m})
+		}
+	}
 	switch {
 	case len(r.All) > 0:
 		f := r.All[0]

@@ -12,7 +12,8 @@ import (
 
 // strike carries out a fault.
 //
-//	kill, power      down= midturn=0|1 loops=   the node dies, and again while it recovers
+//	kill, power      down= midturn=0|1 on= loops=  the node dies - in the next turn, or when the disk
+//	                                            has done something - and again while it recovers
 //	stop             down=                      it is asked to stop
 //	pause            for=                       it gets no turns
 //	disk_slow        permille= for=
@@ -70,6 +71,10 @@ func (w *world) strikeNode(e *Event) {
 	}
 	h.crashBy = c
 	h.loops = int(e.Int("loops", 0))
+	if on := e.Int("on", 0); on > 0 && on < int64(len(triggers)) {
+		h.trigger, h.armed = on, c
+		return
+	}
 	if e.Int("midturn", 0) != 0 {
 		h.midturn = &c
 		return

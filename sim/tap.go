@@ -48,6 +48,9 @@ func (t *tap) frame(c *client, f wire.Frame) {
 		if m.Decode(f.Payload) != nil {
 			return
 		}
+		if m.Attempt > 1 {
+			c.w.marks.Mark("sim.redelivered")
+		}
 		c.w.rec.h.Deliveries = append(c.w.rec.h.Deliveries, checker.Delivery{
 			Client: c.id, Group: c.group(), Member: t.member, Partition: c.partitionOf(m.TopicID, m.Partition), Sequence: m.Sequence, DeliveryID: m.DeliveryID,
 			Ownership: m.OwnershipEpoch, Attempt: m.Attempt, Payload: identity(m.Key, m.Value), At: checker.Time(c.w.now),

@@ -24,6 +24,7 @@ var (
 	clientKinds = []string{"producer", "consumer", "raw"}
 	laneWords   = []string{"journal", "background", "read"}
 	dirWords    = []string{"both", "to_node", "from_node"}
+	onWords     = []string{"now", "journal_write", "journal_prepare", "superblock_write", "checkpoint_write", "segment_create", "metadata_write"}
 	areaWords   = []string{"journal", "superblock", "metadata", "topics", "checkpoints"}
 )
 
@@ -51,6 +52,8 @@ func argWords(name string) []string {
 		return dirWords
 	case "area":
 		return areaWords
+	case "on":
+		return onWords
 	}
 	return nil
 }
