@@ -132,8 +132,8 @@ func (c *Conn) Finish(status int, reason string) error {
 	return c.ws.Close(websocket.StatusCode(status), reason)
 }
 
-// Abort ends the connection at once; a close frame with status is sent if that is
-// possible without waiting for the peer to read.
+// Abort ends the connection at once, without a close frame, and unblocks Next, Write
+// and Finish.
 func (c *Conn) Abort() {
 	_ = c.under.Close()
 	_ = c.ws.CloseNow()

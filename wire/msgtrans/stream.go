@@ -6,7 +6,10 @@ import (
 )
 
 const (
-	// streamBytes is a stream's buffer when nothing large is on its way.
+	// streamIdleBytes is a stream's buffer until a read fills it: what an idle
+	// connection holds.
+	streamIdleBytes = 4 << 10
+	// streamBytes is a stream's buffer when it is busy and nothing large is on its way.
 	streamBytes = 32 << 10
 	// streamKeepBytes is the largest buffer that an empty stream keeps.
 	streamKeepBytes = 128 << 10
@@ -31,6 +34,7 @@ type Stream struct {
 	buf     []byte
 	r, w    int   // buf[r:w] arrived and was not yet taken
 	need    int   // bytes of the packet at r, prefix included; 0 while unknown
+	busy    bool  // the last read left no space
 	err     error // the first refusal, which stays
 }
 
@@ -48,22 +52,27 @@ func NewStream(f Framing, l Limits) *Stream {
 func (s *Stream) Space() []byte {
 	if s.r == s.w {
 		s.r, s.w = 0, 0
-		if len(s.buf) > streamKeepBytes {
+		if len(s.buf) > streamKeepBytes || s.busy && len(s.buf) < streamBytes {
 			s.buf = nil
 		}
 	}
 	if s.buf == nil {
-		s.buf = make([]byte, streamBytes)
+		size := streamIdleBytes
+		if s.busy {
+			size = streamBytes
+		}
+		s.buf = make([]byte, size)
 	}
 	if s.r > 0 && (s.w-s.r <= compactBytes || s.r+s.need > len(s.buf)) {
 		s.w = copy(s.buf, s.buf[s.r:s.w])
 		s.r = 0
 	}
 	if s.w == len(s.buf) {
-		grown := make([]byte, max(2*len(s.buf), streamBytes))
-		if s.need > s.w && s.need < len(grown) {
-			grown = grown[:max(s.need, streamBytes)]
+		size := 2 * len(s.buf)
+		if s.need > s.w-s.r {
+			size = min(size, s.need)
 		}
+		grown := make([]byte, max(size, streamBytes))
 		s.w = copy(grown, s.buf[s.r:s.w])
 		s.r = 0
 		s.buf = grown
@@ -72,7 +81,10 @@ func (s *Stream) Space() []byte {
 }
 
 // Filled says that the first n bytes of Space were written.
-func (s *Stream) Filled(n int) { s.w += n }
+func (s *Stream) Filled(n int) {
+	s.w += n
+	s.busy = s.w == len(s.buf)
+}
 
 // Buffered returns how many bytes arrived and were not taken. At the end of the
 // connection more than 0 means that the peer died in mid-packet.
