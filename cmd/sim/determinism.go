@@ -22,7 +22,7 @@ func (c *config) writeHashes(r *sim.Result) int {
 // checkDeterminism runs the plan here and in another process, whose garbage
 // collector, processors, environment and map seeds are others, and compares
 // every event.
-func (c *config) checkDeterminism(p *sim.Plan, how string) int {
+func (c *config) checkDeterminism(p *sim.Plan) int {
 	mine := sim.Run(p, sim.Options{KeepHashes: true})
 	theirs, err := c.elsewhere(p)
 	if err != nil {
@@ -83,4 +83,15 @@ func lineOf(p *sim.Plan, event uint64) string {
 		}
 	}})
 	return line
+}
+
+// checkMany checks the determinism of a range of seeds, one after another.
+func (c *config) checkMany() int {
+	for seed := c.first; seed <= c.last; seed++ {
+		if code := c.checkDeterminism(sim.Draw(seed)); code != 0 {
+			return code
+		}
+	}
+	fmt.Fprintf(c.stdout, "%d seeds are deterministic\n", c.last-c.first+1)
+	return 0
 }

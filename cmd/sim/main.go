@@ -150,6 +150,9 @@ func run(args []string, stdout, stderr io.Writer) int {
 	case c.first == c.last:
 		return c.runPlan(sim.Draw(c.first), fmt.Sprintf("-seed %d", c.first))
 	}
+	if c.determinism {
+		return c.checkMany()
+	}
 	return c.runMany()
 }
 
@@ -172,7 +175,7 @@ func (c *config) runPlan(p *sim.Plan, how string) int {
 		return 0
 	}
 	if c.determinism {
-		return c.checkDeterminism(p, how)
+		return c.checkDeterminism(p)
 	}
 	o := sim.Options{Panics: c.panics, KeepHashes: c.hashes}
 	if c.trace {
