@@ -61,7 +61,9 @@ type Query struct {
 	// for key and value too.
 	States DeadLetterStates
 	Values bool
-	Reset  ResetTo
+	// NoTopics asks QueryStats for what is about the node alone.
+	NoTopics bool
+	Reset    ResetTo
 }
 
 // Answer is a query's answer. Code is CodeOK or says why there is none, and

@@ -108,7 +108,7 @@ func (n *Node) answerStats(q *waitingQuery, a *Answer) bool {
 	if !ok {
 		return true
 	}
-	if s.Broker.Serving {
+	if s.Broker.Serving && !q.NoTopics {
 		if n.now.Mono < q.again {
 			q.by = q.again
 			return false

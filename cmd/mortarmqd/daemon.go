@@ -68,7 +68,7 @@ func (m Main) serve(c *config.Config) error {
 		return err
 	}
 	defer h.Close()
-	a, err := admin.Listen(c.ListenAdmin, h)
+	a, err := admin.Listen(c.ListenAdmin, h, admin.Options{TokenDigests: c.TokenDigests, NoMetrics: !c.MetricsEnabled})
 	if err != nil {
 		return err
 	}

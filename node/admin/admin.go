@@ -1,62 +1,109 @@
-// Package admin is the admin port: read paths of the command line and health,
-// over HTTP (operations.md, "Admin HTTP").
+// Package admin is the admin port: what operators ask and change, health and
+// metrics, over HTTP (operations.md, "Admin HTTP").
 //
-// Every answer comes from the node's loop by a query, so what one answer says is
-// one consistent state. Answers are JSON objects with the command line's column
-// names as keys, lists under "items"; an error carries code, name and message.
+// The life of a request: it becomes a query of the node, whose answer comes from
+// one turn of its loop, so what one answer says is one consistent state; a scrape
+// of /metrics is one query too. Answers are JSON objects with the command line's
+// column names as keys, lists under "items"; an error carries code, name and
+// message.
 //
-// It changes nothing and asks for no token: bind it where only operators reach
-// it.
+// Changes (POST, DELETE) are ops in the log like a client's, and are answered
+// when they are applied. They need a client's token where tokens are configured
+// (auth.go); what only looks asks for none: bind the port where only operators
+// reach it.
 package admin
 
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	stdnet "net"
 	"net/http"
-	"strconv"
-	"strings"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/mortarmq/mortarmq/node"
-	"github.com/mortarmq/mortarmq/node/format"
 	"github.com/mortarmq/mortarmq/wire"
 )
 
-// queryTimeout bounds one request.
-const queryTimeout = 5 * time.Second
+const (
+	// queryTimeout bounds one question to the node.
+	queryTimeout = 5 * time.Second
+	// changeTimeout bounds one change, or one step of a redrive.
+	changeTimeout = 30 * time.Second
+)
 
 // Querier asks the node.
 type Querier interface {
 	Query(ctx context.Context, q node.Query) (node.Answer, error)
 }
 
+// Options are what an admin port needs beside the node. The zero value works.
+type Options struct {
+	// TokenDigests are SHA-256 digests of the tokens that may change something.
+	// None: whoever reaches the port may.
+	TokenDigests [][32]byte
+	// NoMetrics takes /metrics away.
+	NoMetrics bool
+}
+
 // Server is the admin port.
 type Server struct {
-	q    Querier
+	handler
 	http *http.Server
 	addr string
 	done chan error
 }
 
+// handler serves the requests of the port.
+type handler struct {
+	q       Querier
+	o       Options
+	process prometheus.Gatherer
+}
+
 // Listen opens the port and serves until Close.
-func Listen(addr string, q Querier) (*Server, error) {
+func Listen(addr string, q Querier, o Options) (*Server, error) {
 	l, err := stdnet.Listen("tcp", addr)
 	if err != nil {
 		return nil, fmt.Errorf("listen_admin: %w", err)
 	}
-	s := &Server{q: q, addr: l.Addr().String(), done: make(chan error, 1)}
+	s := &Server{handler: handler{q: q, o: o, process: processMetrics()}, addr: l.Addr().String(), done: make(chan error, 1)}
+	s.http = &http.Server{Handler: s.mux(), ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10}
+	go func() { s.done <- s.http.Serve(l) }()
+	return s, nil
+}
+
+// Handler gives what the port serves, for tests.
+func Handler(q Querier, o Options) http.Handler {
+	h := handler{q: q, o: o, process: processMetrics()}
+	return h.mux()
+}
+
+func (s *handler) mux() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", s.health)
 	mux.HandleFunc("GET /readyz", s.health)
+	mux.HandleFunc("GET /stats", s.stats)
 	mux.HandleFunc("GET /v1/broker", s.broker)
+	mux.HandleFunc("GET /v1/leader", s.leader)
 	mux.HandleFunc("GET /v1/topics", s.topics)
 	mux.HandleFunc("GET /v1/topics/{name...}", s.topic)
 	mux.HandleFunc("GET /v1/tail", s.tail)
-	s.http = &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10}
-	go func() { s.done <- s.http.Serve(l) }()
-	return s, nil
+	mux.HandleFunc("GET /v1/groups", s.groups)
+	mux.HandleFunc("GET /v1/groups/{name}", s.group)
+	mux.HandleFunc("POST /v1/groups/{name}/reset", s.change(s.groupReset))
+	mux.HandleFunc("DELETE /v1/groups/{name}", s.change(s.groupDelete))
+	mux.HandleFunc("GET /v1/dlq", s.deadLetters)
+	mux.HandleFunc("POST /v1/dlq/{topic}/redrive", s.change(s.redrive))
+	mux.HandleFunc("POST /v1/dlq/{topic}/purge", s.change(s.purge))
+	mux.HandleFunc("GET /v1/explain", s.explain)
+	if !s.o.NoMetrics {
+		mux.HandleFunc("GET /metrics", s.metrics)
+	}
+	return mux
 }
 
 // Addr gives the address that is listened on.
@@ -99,46 +146,67 @@ type Topic struct {
 	LastSeqs     []uint64 `json:"last_seqs"`
 }
 
-// Record is an item of /v1/tail. Key and Value are base64.
-type Record struct {
-	Partition   uint16 `json:"partition"`
-	Sequence    uint64 `json:"sequence"`
-	Time        string `json:"time"`
-	ProducerID  uint64 `json:"producer_id"`
-	ProducerSeq uint64 `json:"producer_seq"`
-	Key         []byte `json:"key"`
-	Value       []byte `json:"value"`
-}
-
-// Tail is the body of /v1/tail: Next goes into the next request's from.
-type Tail struct {
-	Items []Record `json:"items"`
-	Next  []uint64 `json:"next"`
-}
-
 // List is a body with items.
 type List[T any] struct {
 	Items []T `json:"items"`
 }
 
-func (s *Server) ask(w http.ResponseWriter, r *http.Request, q node.Query) (node.Answer, bool) {
-	ctx, cancel := context.WithTimeout(r.Context(), queryTimeout)
+// failure is an answer that is not a success.
+type failure struct {
+	status int
+	Error
+}
+
+// query asks the node, for so long.
+func (s *handler) query(ctx context.Context, q node.Query, limit time.Duration) (node.Answer, *failure) {
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	a, err := s.q.Query(ctx, q)
-	if err != nil {
-		reply(w, http.StatusServiceUnavailable, Error{Code: "000A", Name: wire.CodeInternal.String(), Message: err.Error()})
-		return a, false
+	switch {
+	case errors.Is(err, context.DeadlineExceeded):
+		return a, fail(wire.CodeInternal, fmt.Sprintf("the broker did not answer within %v; a change may still be carried out", limit))
+	case err != nil:
+		return a, fail(wire.CodeInternal, err.Error())
+	case a.Code != wire.CodeOK:
+		return a, fail(a.Code, a.Message)
 	}
-	if a.Code != wire.CodeOK {
-		status := http.StatusServiceUnavailable
-		if a.Code == wire.CodeUnknownTopic {
-			status = http.StatusNotFound
-		}
-		info, _ := a.Code.Info()
-		reply(w, status, Error{Code: fmt.Sprintf("%04X", uint16(a.Code)), Name: a.Code.String(), Message: info.Advice})
-		return a, false
+	return a, nil
+}
+
+// fail makes a failure of a code; an empty text stands for the registry's.
+func fail(code wire.Code, text string) *failure {
+	if text == "" {
+		info, _ := code.Info()
+		text = info.Advice
 	}
-	return a, true
+	status := http.StatusServiceUnavailable
+	switch code {
+	case wire.CodeUnknownTopic, wire.CodeUnknownPartition, wire.CodeUnknownGroup:
+		status = http.StatusNotFound
+	case wire.CodeGroupMemberLimit, wire.CodeGroupExistsMismatch:
+		status = http.StatusConflict
+	case wire.CodeMalformedPayload:
+		status = http.StatusBadRequest
+	case wire.CodeAuthFailed:
+		status = http.StatusUnauthorized
+	}
+	return &failure{status, Error{Code: fmt.Sprintf("%04X", uint16(code)), Name: code.String(), Message: text}}
+}
+
+// bad is the failure of a request that makes no sense.
+func bad(format string, args ...any) *failure {
+	return fail(wire.CodeMalformedPayload, fmt.Sprintf(format, args...))
+}
+
+func (f *failure) reply(w http.ResponseWriter) { reply(w, f.status, f.Error) }
+
+// ask asks the node and replies by itself where that fails.
+func (s *handler) ask(w http.ResponseWriter, r *http.Request, q node.Query) (node.Answer, bool) {
+	a, f := s.query(r.Context(), q, queryTimeout)
+	if f != nil {
+		f.reply(w)
+	}
+	return a, f == nil
 }
 
 func reply(w http.ResponseWriter, status int, body any) {
@@ -168,13 +236,13 @@ func brokerBody(b *node.BrokerInfo) Broker {
 	return body
 }
 
-func (s *Server) broker(w http.ResponseWriter, r *http.Request) {
+func (s *handler) broker(w http.ResponseWriter, r *http.Request) {
 	if a, ok := s.ask(w, r, node.Query{Kind: node.QueryBroker}); ok {
 		reply(w, http.StatusOK, brokerBody(&a.Broker))
 	}
 }
 
-func (s *Server) health(w http.ResponseWriter, r *http.Request) {
+func (s *handler) health(w http.ResponseWriter, r *http.Request) {
 	a, ok := s.ask(w, r, node.Query{Kind: node.QueryBroker})
 	if !ok {
 		return
@@ -191,7 +259,7 @@ func topicBody(t *node.TopicInfo) Topic {
 	return Topic{Name: t.Name, Partitions: t.Partitions, State: "active", CreatedEpoch: t.CreatedEpoch, TopicID: t.ID, LastSeqs: t.LastSeqs}
 }
 
-func (s *Server) topics(w http.ResponseWriter, r *http.Request) {
+func (s *handler) topics(w http.ResponseWriter, r *http.Request) {
 	a, ok := s.ask(w, r, node.Query{Kind: node.QueryTopics})
 	if !ok {
 		return
@@ -203,62 +271,8 @@ func (s *Server) topics(w http.ResponseWriter, r *http.Request) {
 	reply(w, http.StatusOK, list)
 }
 
-func (s *Server) topic(w http.ResponseWriter, r *http.Request) {
+func (s *handler) topic(w http.ResponseWriter, r *http.Request) {
 	if a, ok := s.ask(w, r, node.Query{Kind: node.QueryTopic, Topic: r.PathValue("name")}); ok {
 		reply(w, http.StatusOK, topicBody(&a.Topics[0]))
-	}
-}
-
-// tail takes topic, from (comma-separated, one per partition), back and max.
-func (s *Server) tail(w http.ResponseWriter, r *http.Request) {
-	q, err := tailQuery(r)
-	if err != nil {
-		reply(w, http.StatusBadRequest, Error{Code: "0003", Name: wire.CodeMalformedPayload.String(), Message: err.Error()})
-		return
-	}
-	a, ok := s.ask(w, r, q)
-	if !ok {
-		return
-	}
-	body := Tail{Items: []Record{}, Next: a.Next}
-	for i := range a.Records {
-		body.Items = append(body.Items, recordBody(a.Partitions[i], &a.Records[i]))
-	}
-	reply(w, http.StatusOK, body)
-}
-
-func tailQuery(r *http.Request) (node.Query, error) {
-	v := r.URL.Query()
-	q := node.Query{Kind: node.QueryTail, Topic: v.Get("topic"), Max: 100}
-	var err error
-	if q.Topic == "" {
-		return q, fmt.Errorf("topic is missing")
-	}
-	if s := v.Get("max"); s != "" {
-		if q.Max, err = strconv.Atoi(s); err != nil || q.Max < 1 {
-			return q, fmt.Errorf("max is not a positive number")
-		}
-	}
-	if s := v.Get("back"); s != "" {
-		if q.Back, err = strconv.ParseUint(s, 10, 64); err != nil {
-			return q, fmt.Errorf("back is not a number")
-		}
-	}
-	if s := v.Get("from"); s != "" {
-		for _, part := range strings.Split(s, ",") {
-			n, err := strconv.ParseUint(part, 10, 64)
-			if err != nil {
-				return q, fmt.Errorf("from is not a list of numbers")
-			}
-			q.From = append(q.From, n)
-		}
-	}
-	return q, nil
-}
-
-func recordBody(partition uint16, r *format.Record) Record {
-	return Record{
-		Partition: partition, Sequence: uint64(r.Sequence), Time: time.UnixMilli(int64(r.Timestamp)).UTC().Format("2006-01-02T15:04:05.000Z"),
-		ProducerID: r.ProducerID, ProducerSeq: r.ProducerSeq, Key: r.Key, Value: r.Value,
 	}
 }

@@ -37,6 +37,7 @@ type Config struct {
 	MaxTopics               uint16
 	PublishRateLimit        uint32
 	MaxConnections          int
+	MetricsEnabled          bool
 	LogLevel                string
 	LogFormat               string
 
@@ -165,7 +166,15 @@ func (c *Config) setFromFile(name string, v any) error {
 		}
 		return fmt.Errorf("%s: no such key", name)
 	}
+	if b, ok := v.(bool); ok != (k.kind == kindBool) {
+		if !ok {
+			return fmt.Errorf("%s: wants true or false", name)
+		}
+		return fmt.Errorf("%s: wants a string or a number, not %v", name, b)
+	}
 	switch v := v.(type) {
+	case bool:
+		c.values[name] = value{text: strconv.FormatBool(v), source: "file"}
 	case json.Number:
 		if k.kind == kindText {
 			return fmt.Errorf("%s: wants a string, not a number", name)
@@ -211,6 +220,7 @@ func (c *Config) resolve() error {
 	c.MaxTopics = uint16(num("max_topics"))
 	c.PublishRateLimit = uint32(num("publish_rate_limit"))
 	c.MaxConnections = int(num("max_connections"))
+	c.MetricsEnabled = text("metrics_enabled") == "true"
 	c.LogLevel, c.LogFormat = text("log_level"), text("log_format")
 	var err error
 	if c.StorageReserve, err = ParseReserve(text("storage_reserve")); err != nil {

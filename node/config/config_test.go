@@ -24,14 +24,14 @@ func TestDefaults(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c.ListenClient != "127.0.0.1:7188" || c.SegmentMaxBytes != 64<<20 || c.CreditInitialBytes != 2<<20 || c.StorageReserve != (Reserve{10, 10 << 30}) || c.PublishRateLimit != 0 {
+	if c.ListenClient != "127.0.0.1:7188" || c.SegmentMaxBytes != 64<<20 || c.CreditInitialBytes != 2<<20 || c.StorageReserve != (Reserve{10, 10 << 30}) || c.PublishRateLimit != 0 || !c.MetricsEnabled {
 		t.Fatalf("%+v", c)
 	}
 }
 
 // Goal: flags win over the file, the file over defaults, and Print says so.
 func TestSources(t *testing.T) {
-	f := write(t, "c.json", `{"_comment": ["any", {"thing": 1}], "node_id": 7, "segment_max_bytes": "1MiB", "publish_rate_limit": "off", "storage_reserve": "5%"}`)
+	f := write(t, "c.json", `{"_comment": ["any", {"thing": 1}], "node_id": 7, "segment_max_bytes": "1MiB", "publish_rate_limit": "off", "storage_reserve": "5%", "metrics_enabled": false}`)
 	c, err := Load([]string{"--config", f, "--node-id", "9", "--check-config"}, io.Discard)
 	if err != nil {
 		t.Fatal(err)
@@ -40,12 +40,12 @@ func TestSources(t *testing.T) {
 	if err := c.Print(&b); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"node_id\t9\tflag\n", "segment_max_bytes\t1MiB\tfile\n", "storage_reserve\t5%\tfile\n", "data_dir\t./data\tdefault\n"} {
+	for _, want := range []string{"node_id\t9\tflag\n", "segment_max_bytes\t1MiB\tfile\n", "storage_reserve\t5%\tfile\n", "metrics_enabled\tfalse\tfile\n", "data_dir\t./data\tdefault\n"} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("missing %q in\n%s", want, b.String())
 		}
 	}
-	if !c.CheckOnly || c.SegmentMaxBytes != 1<<20 || c.StorageReserve != (Reserve{5, -1}) {
+	if !c.CheckOnly || c.SegmentMaxBytes != 1<<20 || c.StorageReserve != (Reserve{5, -1}) || c.MetricsEnabled {
 		t.Fatalf("%+v", c)
 	}
 }
@@ -65,6 +65,10 @@ func TestRefusals(t *testing.T) {
 		{`{"node_id": 65535}`, "", "node_id: 65535 is out of range, 1 to 65534"},
 		{`{"data_dir": 3}`, "", "data_dir: wants a string, not a number"},
 		{`{"node_id": null}`, "", "node_id: wants a string or a number"},
+		{`{"node_id": true}`, "", "node_id: wants a string or a number, not true"},
+		{`{"metrics_enabled": "no"}`, "", "metrics_enabled: wants true or false"},
+		{`{"metrics_enabled": 1}`, "", "metrics_enabled: wants true or false"},
+		{"", "--metrics-enabled maybe", `metrics_enabled: "maybe" is none of true, false`},
 		{`{"node_id": 1, "node_id": 2}`, "", "node_id: stands twice"},
 		{`{"peers": []}`, "", "peers: this version runs on one node"},
 		{`[]`, "", "is not a JSON object"},

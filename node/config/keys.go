@@ -14,6 +14,7 @@ const (
 	kindInt   kind = iota // a whole number
 	kindBytes             // a whole number of bytes, or a string such as "64MiB"
 	kindText              // a string
+	kindBool              // true or false
 )
 
 // key is one row of the configuration table.
@@ -24,7 +25,7 @@ type key struct {
 	min, max int64 // kindInt, kindBytes
 	off      bool  // 0 and "off" switch it off
 	usage    string
-	choices  []string // kindText: the only values
+	choices  []string // kindText, kindBool: the only values
 }
 
 // keys is the table, in the order of the docs.
@@ -48,6 +49,7 @@ var keys = []key{
 	{name: "max_topics", kind: kindInt, fallback: "32767", min: 1, max: 32767, usage: "topics that may be declared"},
 	{name: "publish_rate_limit", kind: kindInt, fallback: "0", min: 0, max: math.MaxUint32, off: true, usage: "messages a second and connection; 0 is off"},
 	{name: "max_connections", kind: kindInt, fallback: "10000", min: 1, max: 1000000, usage: "client connections; one more is closed with BACKPRESSURE"},
+	{name: "metrics_enabled", kind: kindBool, fallback: "true", choices: []string{"true", "false"}, usage: "serve /metrics on the admin port"},
 	{name: "log_level", kind: kindText, fallback: "info", choices: []string{"debug", "info", "warn", "error"}, usage: "least level that is logged"},
 	{name: "log_format", kind: kindText, fallback: "text", choices: []string{"text", "json"}, usage: "form of the log's lines"},
 }
@@ -66,7 +68,6 @@ var notYet = map[string]string{
 	"tls_client_ca_file":  "this version has no TLS; put a TLS proxy in front",
 	"retention_bytes":     "this version keeps what was published until its topic is deleted",
 	"retention_ms":        "this version keeps what was published until its topic is deleted",
-	"metrics_enabled":     "this version has no metrics endpoint",
 }
 
 func keyByName(name string) (key, bool) {
@@ -82,7 +83,7 @@ func keyByName(name string) (key, bool) {
 // the key is one.
 func (k key) check(value string) (int64, error) {
 	switch k.kind {
-	case kindText:
+	case kindText, kindBool:
 		if len(k.choices) == 0 {
 			return 0, nil
 		}
