@@ -154,11 +154,16 @@ func (n *Node) Turn(now clock.Reading, in []Input, out *Effects) {
 		n.started = now.Mono
 		n.store.Start(now.Mono)
 	}
+	if n.store.NextDeadline() <= now.Mono {
+		n.store.Tick(now.Mono)
+	}
 	for i := range in {
 		n.input(&in[i])
 	}
 	n.drainStore()
-	n.tick()
+	if n.sessions.NextDeadline() <= now.Mono {
+		n.sessions.Tick(now)
+	}
 	n.answerQueries()
 	n.endTurn()
 }
@@ -186,16 +191,6 @@ func (n *Node) drainStore() {
 	}
 }
 
-func (n *Node) tick() {
-	if n.store.NextDeadline() <= n.now.Mono {
-		n.store.Tick(n.now.Mono)
-		n.drainStore()
-	}
-	if n.sessions.NextDeadline() <= n.now.Mono {
-		n.sessions.Tick(n.now)
-	}
-}
-
 func (n *Node) endTurn() {
 	out := n.out
 	if n.phase == phaseEnded {
@@ -204,7 +199,17 @@ func (n *Node) endTurn() {
 	}
 	// The sessions' last word may propose ops: the batch goes out behind it.
 	out.Net = n.sessions.EndTurn(n.now, out.Net)
+	if n.phase == phaseServing && n.sessions.IDsUsedUp() {
+		n.logf(LevelInfo, "leader epoch %d has used up its ids: starting the next one", n.replica.Epoch())
+		n.phase = phaseStanding
+		n.replica.EndEpoch()
+	}
 	n.replica.Flush(n.now.Mono)
+	if n.phase != phaseEnded && n.replica.Ended() {
+		n.exit(true, epochsUsedUp)
+		n.out = nil
+		return
+	}
 	n.advanceCheckpoint()
 	out.Disk = n.store.Take(out.Disk)
 	out.Deadline = min(n.store.NextDeadline(), n.sessions.NextDeadline(), n.queries.deadline())

@@ -124,9 +124,11 @@ func (n *Node) onRecovered(ev *store.Event) {
 		LogTime:   ev.LogTime,
 	})
 	if !ok {
-		n.exit(true, "the leader epochs are used up: this directory can be read, but not served any more")
+		n.exit(true, epochsUsedUp)
 	}
 }
+
+const epochsUsedUp = "the leader epochs are used up: this directory can be read, but not served any more"
 
 // onFlushed commits and applies what the journal holds now.
 func (n *Node) onFlushed(number op.Number) {

@@ -46,6 +46,7 @@ const (
 	phaseInstalling
 	phaseStarting // EpochStart is on its way
 	phaseLeading
+	phaseEnding // leads, takes nothing new, stands again when all is flushed
 	phaseHalted
 )
 
@@ -92,6 +93,11 @@ func (r *Replica) Start(now clock.Instant, s State) bool {
 	r.last, r.flushed, r.commit, r.applied = s.Last, s.Last, s.Last, s.Last
 	r.lastHash = s.LastHash
 	r.logBase, r.logFrom = s.LogTime, now
+	return r.stand()
+}
+
+// stand promises the next epoch, if there is one.
+func (r *Replica) stand() bool {
 	if r.promised >= op.EpochMax {
 		r.phase = phaseHalted
 		return false
@@ -101,6 +107,19 @@ func (r *Replica) Start(now clock.Instant, s State) bool {
 	r.log.SetEpochs(r.promised, r.installed, r.last, r.lastHash)
 	return true
 }
+
+// EndEpoch ends the epoch that this node leads, in good order: nothing more is
+// proposed in it, what was proposed is committed, then the node stands for the
+// next one (broker.md, "Delivery": a leader that runs out of ids).
+func (r *Replica) EndEpoch() {
+	if r.phase != phaseLeading {
+		panic("replica: EndEpoch by a node that does not lead")
+	}
+	r.phase = phaseEnding
+}
+
+// Ended says that no epoch is left to stand for, or that Halt was called.
+func (r *Replica) Ended() bool { return r.phase == phaseHalted }
 
 // OnEpochsDurable goes on once the superblock holds what SetEpochs said. start
 // is the EpochStart op that opens the epoch; the result says whether it was
@@ -116,7 +135,7 @@ func (r *Replica) OnEpochsDurable(start *op.Op) bool {
 		r.marks.Mark("replica.epoch_started")
 		r.add(start)
 		return true
-	case phaseIdle, phaseStarting, phaseLeading, phaseHalted:
+	case phaseIdle, phaseStarting, phaseLeading, phaseEnding, phaseHalted:
 	}
 	return false
 }
@@ -179,6 +198,10 @@ func (r *Replica) takeSpare() *op.Builder {
 // Flush gives the next batch to the log if none is in flight. The driver calls
 // it at the end of each turn.
 func (r *Replica) Flush(now clock.Instant) {
+	if r.phase == phaseEnding && r.inFlight == nil && len(r.queue) == 0 {
+		r.stand()
+		return
+	}
 	if r.phase == phaseHalted || r.inFlight != nil || len(r.queue) == 0 || !r.log.CanAppend() {
 		return
 	}

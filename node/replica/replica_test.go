@@ -136,6 +136,41 @@ func TestServesOnlyItsOwnEpoch(t *testing.T) {
 	}
 }
 
+// Goal: an epoch that is ended takes nothing new, commits what it had, and is
+// followed by the next one with EpochStart behind it.
+func TestEndEpoch(t *testing.T) {
+	r, l := lead(t, State{Promised: 6, Installed: 6, Last: 3})
+	o := op.Op{Kind: op.KindPublish}
+	r.Propose(&o)
+	before := r.Epoch()
+	r.EndEpoch()
+	if r.Propose(&o) || r.Serving() {
+		t.Fatal("takes ops after its end")
+	}
+	r.Flush(2)
+	if l.dirty {
+		t.Fatal("stands while an entry is under way")
+	}
+	r.OnFlushed(l.flush())
+	for e, ok := r.NextCommitted(); ok; e, ok = r.NextCommitted() {
+		if e.Header.Epoch != before {
+			t.Fatalf("%+v", e.Header)
+		}
+	}
+	r.Flush(3)
+	start := op.Op{Kind: op.KindEpochStart}
+	for l.dirty {
+		l.dirty = false
+		r.OnEpochsDurable(&start)
+	}
+	r.Flush(4)
+	r.OnFlushed(l.flush())
+	e, ok := r.NextCommitted()
+	if !ok || e.Header.Epoch != before+1 || !r.Serving() || l.installed != before+1 {
+		t.Fatalf("%+v %v", e.Header, ok)
+	}
+}
+
 // Goal: a node whose epochs are used up refuses instead of wrapping.
 func TestEpochsEnd(t *testing.T) {
 	r := New(&fakeLog{}, nil)
