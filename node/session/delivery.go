@@ -229,7 +229,11 @@ func (s *Sessions) givenBack(o *op.Op, res *machine.Result) {
 			case res.Dead:
 				s.die(e, en, ln)
 			default:
+				settling := en.flags & entrySettling
 				s.wait(e, en, ln, res.Due)
+				if o.Kind == op.KindExpire {
+					en.flags = settling // an ACK or NACK that came after it is still to be decided
+				}
 				s.wakeLane(ln)
 			}
 		}
