@@ -87,7 +87,8 @@ type Node struct {
 	appliedHash   op.Hash
 	replayed      op.Number // entries that recovery applied
 	checkpoint    checkpointing
-	stalled       bool // the journal waits for space
+	stalled       bool        // the journal waits for space
+	early         *op.Builder // see applyEarly
 	damaged       map[partitionRef]bool
 	space         spaceState
 	started       clock.Instant
@@ -111,10 +112,7 @@ func (j journal) Append(b *op.Builder) {
 	j.n.meters.submit(j.n.now.Mono, b.Len())
 	j.n.store.Append(b)
 	if j.n.phase == phaseServing && fault.On("apply_before_commit") {
-		for i := range b.Entries() {
-			e := b.Entry(i)
-			j.n.apply(&e)
-		}
+		j.n.early = b
 	}
 }
 func (j journal) SetEpochs(promised, installed op.Epoch, installedOp op.Number, installedHash op.Hash) {
@@ -149,6 +147,9 @@ func (n *Node) Turn(now clock.Reading, in []Input, out *Effects) {
 		panic("node: invariant 5: a turn after the exit")
 	}
 	n.now, n.out = now, out
+	if fault.Enabled {
+		n.applyEarly()
+	}
 	if n.phase == phaseNew {
 		n.phase = phaseRecovering
 		n.started = now.Mono
@@ -213,6 +214,9 @@ func (n *Node) endTurn() {
 	n.advanceCheckpoint()
 	out.Disk = n.store.Take(out.Disk)
 	out.Deadline = min(n.store.NextDeadline(), n.sessions.NextDeadline(), n.queries.deadline())
+	if n.early != nil {
+		out.Deadline = n.now.Mono
+	}
 	if n.stopping {
 		if n.drained() || n.now.Mono >= n.stopBy {
 			n.exit(false, "stopped")
