@@ -56,7 +56,7 @@ func (d *drawer) knobs() {
 	set("credit_count", pick(r, 4, 64, 256))
 	set("inflight", pick(r, 1, 16, 128))
 	if r.Bool(150) {
-		set("rate_limit", pick(r, 50, 2000))
+		set("rate_limit", pick(r, 10, 500))
 	}
 	if r.Bool(300) {
 		set("tokens", 1)
@@ -94,6 +94,11 @@ func (d *drawer) clients() {
 			d.consumer(r, start(), topic, g)
 		}
 	}
+	if r.Bool(200) {
+		for range 1 + r.Intn(2) {
+			d.consumer(r, start(), 0, 0, num("twin", 1))
+		}
+	}
 	d.publishes(r, writers)
 	if r.Bool(400) {
 		for range 1 + r.Intn(4) {
@@ -119,7 +124,7 @@ func (d *drawer) at(r *prng.Rand) clock.Duration {
 	return clock.Duration(r.Range(int64(50*clock.Millisecond), int64(d.p.End)))
 }
 
-func (d *drawer) consumer(r *prng.Rand, at clock.Duration, topic, group int) {
+func (d *drawer) consumer(r *prng.Rand, at clock.Duration, topic, group int, more ...Arg) {
 	args := []Arg{num("id", d.nextClient), num("kind", clientConsumer), num("topic", topic), num("group", group),
 		num("think", pick(r, 0, 0, 1, 20)*int64(clock.Millisecond))}
 	if r.Bool(400) {
@@ -143,7 +148,7 @@ func (d *drawer) consumer(r *prng.Rand, at clock.Duration, topic, group int) {
 	if r.Bool(150) {
 		args = append(args, num("latest", 1))
 	}
-	d.add(at, "client", r, args...)
+	d.add(at, "client", r, append(args, more...)...)
 	d.nextClient++
 	d.consumers++
 }

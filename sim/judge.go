@@ -112,6 +112,9 @@ func (j *judge) sample() {
 				continue
 			}
 			o, _ := v.Owner(g.ID, op.PartitionID(p))
+			if c.Quarantined > 0 {
+				j.w.marks.Mark("sim.quarantined")
+			}
 			j.w.rec.h.Books = append(j.w.rec.h.Books, checker.Book{
 				At: checker.Time(j.w.now), Group: groupKey(g.Name, uint16(g.Topic)),
 				Partition: checker.Partition{Topic: uint16(g.Topic), Partition: p},

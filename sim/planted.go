@@ -26,7 +26,7 @@ var bugs = []Bug{
 	{"torn_tail_taken_as_good", checker.PropertyAborted, []string{PropertyPanic, PropertyReplay, PropertyInvariant, checker.PropertyInconsistent, checker.PropertyLinear, PropertyOffline}, "an entry at the journal's end is taken without a look at its body"},
 	{"hole_taken_as_tail", PropertyReplay, []string{checker.PropertyInconsistent, checker.PropertyBooksFall, checker.PropertyLost, PropertyPanic}, "damage with good entries behind it is cut off as if it were a torn tail"},
 	{"dedup_lost_at_restart", PropertyReplay, []string{checker.PropertyDuplicate}, "producer windows do not come back from a checkpoint"},
-	{"dedup_entry_for_refused_publish", PropertyDurable, []string{PropertyInvariant, checker.PropertyLost, checker.PropertyLinear, checker.PropertyInconsistent}, "a refused publish leaves its sequence in the window, and the repeat is called a duplicate"},
+	{"dedup_entry_for_refused_publish", PropertyDurable, []string{PropertyInvariant, PropertyLiveness, checker.PropertyLost, checker.PropertyLinear, checker.PropertyInconsistent}, "a refused publish leaves its sequence in the window, and the repeat is called a duplicate"},
 	{"ledger_not_replayed", PropertyReplay, []string{checker.PropertyBooksFall, checker.PropertyAtLeastOnce}, "ACKs in the journal are not replayed"},
 	{"ack_floor_off_by_one", PropertyInvariant, []string{checker.PropertyBooks, checker.PropertyAtLeastOnce}, "an ACK settles the next message too"},
 	{"sequence_reused_after_recovery", PropertyReplay, []string{PropertyPanic, checker.PropertyInconsistent}, "a recovered partition begins one sequence too low"},
