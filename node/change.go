@@ -100,7 +100,7 @@ func (n *Node) beginChange(q *waitingQuery, c *change) {
 	case QueryRedrive, QueryPurge:
 		t, ok := n.twin(q.Topic)
 		if !ok {
-			c.end(wire.CodeUnknownTopic, "")
+			c.end(wire.CodeUnknownTopic, textNoTopic)
 			return
 		}
 		if q.Kind == QueryPurge {

@@ -1,8 +1,6 @@
 package node
 
 import (
-	"strconv"
-
 	"github.com/mortarmq/mortarmq/node/format"
 	"github.com/mortarmq/mortarmq/node/machine"
 	"github.com/mortarmq/mortarmq/node/op"
@@ -88,7 +86,7 @@ func (n *Node) firstDead(q *waitingQuery, t op.TopicID, p uint16) op.Sequence {
 func (n *Node) deadLetters(q *waitingQuery, a *Answer) bool {
 	t, ok := n.twin(q.Topic)
 	if !ok {
-		a.refuse(wire.CodeUnknownTopic, "")
+		a.refuse(wire.CodeUnknownTopic, textNoTopic)
 		return true
 	}
 	limit := min(max(q.Max, 1), tailRecordsMax)
@@ -144,6 +142,6 @@ func makeDeadLetter(p uint16, state machine.DeadLetterState, rec *format.Record,
 
 // unreadable is what is said of a record that is there and cannot be read.
 func unreadable(topic string, p uint16, seq op.Sequence) string {
-	return topic + ": partition " + strconv.FormatUint(uint64(p), 10) + " sequence " + strconv.FormatUint(uint64(seq), 10) +
+	return topic + ": partition " + utoa(uint64(p)) + " sequence " + utoa(uint64(seq)) +
 		" cannot be read: run mortarmq verify on the stopped broker"
 }

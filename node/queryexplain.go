@@ -57,7 +57,7 @@ type Explanation struct {
 func (n *Node) explain(q *waitingQuery, a *Answer) {
 	t, ok := n.view.TopicByName([]byte(q.Topic))
 	if !ok {
-		a.refuse(wire.CodeUnknownTopic, "")
+		a.refuse(wire.CodeUnknownTopic, textNoTopic)
 		return
 	}
 	if q.Partition >= t.Partitions {

@@ -66,7 +66,7 @@ func (n *Node) answerGroups(q *waitingQuery, a *Answer) {
 	if q.Topic != "" {
 		t, ok := n.view.TopicByName([]byte(q.Topic))
 		if !ok {
-			a.refuse(wire.CodeUnknownTopic, "")
+			a.refuse(wire.CodeUnknownTopic, textNoTopic)
 			return
 		}
 		only = t.ID

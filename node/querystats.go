@@ -144,7 +144,7 @@ func (n *Node) statsFilter(q *waitingQuery, a *Answer) (op.TopicID, op.GroupID, 
 	}
 	t, ok := n.view.TopicByName([]byte(q.Topic))
 	if !ok {
-		a.refuse(wire.CodeUnknownTopic, "")
+		a.refuse(wire.CodeUnknownTopic, textNoTopic)
 	}
 	return t.ID, 0, ok
 }

@@ -16,11 +16,13 @@ type TopicInfo struct {
 	LastSeqs     []uint64
 }
 
+const textNoTopic = "no such topic: mortarmq topics list names them"
+
 func (n *Node) answerTopics(q *waitingQuery, a *Answer) {
 	if q.Kind == QueryTopic {
 		t, ok := n.view.TopicByName([]byte(q.Topic))
 		if !ok {
-			a.refuse(wire.CodeUnknownTopic, "")
+			a.refuse(wire.CodeUnknownTopic, textNoTopic)
 			return
 		}
 		a.Topics = append(a.Topics, n.topicInfo(t))
@@ -46,7 +48,7 @@ func (n *Node) topicInfo(t machine.TopicView) TopicInfo {
 func (n *Node) tail(q *waitingQuery, a *Answer) bool {
 	t, ok := n.view.TopicByName([]byte(q.Topic))
 	if !ok {
-		a.refuse(wire.CodeUnknownTopic, "")
+		a.refuse(wire.CodeUnknownTopic, textNoTopic)
 		return true
 	}
 	limit := min(max(q.Max, 1), tailRecordsMax)

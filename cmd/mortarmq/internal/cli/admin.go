@@ -13,14 +13,43 @@ import (
 	"github.com/mortarmq/mortarmq/node/admin"
 )
 
-// get asks the admin port for path and decodes the answer into body.
+const (
+	readTimeout   = 10 * time.Second
+	changeTimeout = 40 * time.Second // the broker gives up before
+)
+
+// get asks the admin port for path and decodes the answer into body. Names in
+// path are escaped.
 func (c *call) get(ctx context.Context, path string, query url.Values, body any) error {
-	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
-	u := url.URL{Scheme: "http", Host: c.admin, Path: path, RawQuery: query.Encode()}
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
+	return c.request(ctx, http.MethodGet, path, query, body)
+}
+
+// change is get for what changes something: it brings the token along.
+func (c *call) change(ctx context.Context, method, path string, query url.Values, body any) error {
+	ctx, cancel := context.WithTimeout(ctx, changeTimeout)
+	defer cancel()
+	return c.request(ctx, method, path, query, body)
+}
+
+func (c *call) request(ctx context.Context, method, path string, query url.Values, body any) error {
+	address := "http://" + c.admin + path
+	if len(query) > 0 {
+		address += "?" + query.Encode()
+	}
+	req, err := http.NewRequestWithContext(ctx, method, address, nil)
 	if err != nil {
 		return usagef("--admin: %v", err)
+	}
+	if method != http.MethodGet {
+		token, err := c.token()
+		if err != nil {
+			return err
+		}
+		if token != "" {
+			req.Header.Set("Authorization", "Bearer "+token)
+		}
 	}
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
@@ -39,6 +68,9 @@ func (c *call) get(ctx context.Context, path string, query url.Values, body any)
 		var e admin.Error
 		if json.Unmarshal(data, &e) != nil || e.Name == "" {
 			return fmt.Errorf("the admin port answers %s", resp.Status)
+		}
+		if resp.StatusCode == http.StatusBadRequest {
+			return usagef("%s", e.Message)
 		}
 		return fmt.Errorf("%s: %s", e.Name, e.Message)
 	}
@@ -64,5 +96,15 @@ func brokerStatus(ctx context.Context, c *call) error {
 	}
 	t := c.table("node_id", "uptime_s", "connections", "version")
 	t.row(b.NodeID, b.UptimeS, b.Connections, b.Version)
+	return t.print()
+}
+
+func leaderGet(ctx context.Context, c *call) error {
+	var l admin.Leader
+	if err := c.get(ctx, "/v1/leader", nil, &l); err != nil {
+		return err
+	}
+	t := c.table("leader_id", "leader_epoch", "quorum_state")
+	t.row(l.LeaderID, l.LeaderEpoch, l.QuorumState)
 	return t.print()
 }

@@ -61,6 +61,16 @@ func commands() []command {
 		{"topics create", "NAME", "declare a topic", topicsCreate, topicsCreateFlags},
 		{"topics delete", "NAME", "delete a topic, its dead letters and its groups", topicsDelete, nil},
 		{"topics list", "", "list topics", topicsList, nil},
+		{"groups list", "[--topic T]", "list consumer groups", groupsList, groupsListFlags},
+		{"groups describe", "G", "show who owns each partition of a group, and its lag", groupsDescribe, nil},
+		{"groups reset", "G --to earliest|latest|SEQ|TIME", "move a group without members", groupsReset, groupsResetFlags},
+		{"groups delete", "G", "delete a group without members", groupsDelete, nil},
+		{"explain", "TOPIC PARTITION [--group G]", "say what holds a partition up", explain, explainFlags},
+		{"dlq list", "TOPIC", "list dead letters with reason and origin", dlqList, dlqListFlags},
+		{"dlq show", "TOPIC", "show dead letters with key and value", dlqShow, dlqShowFlags},
+		{"dlq redrive", "TOPIC", "publish the dead letters back, once each", dlqRedrive, nil},
+		{"dlq purge", "TOPIC", "give the dead letters up", dlqPurge, nil},
+		{"leader get", "", "show who leads", leaderGet, nil},
 		{"broker status", "", "show the broker", brokerStatus, nil},
 		{"pub", "TOPIC", "publish lines of standard input", pub, pubFlags},
 		{"sub", "TOPIC --group G", "consume: print messages and acknowledge them", sub, subFlags},
@@ -124,14 +134,22 @@ func (e *Env) run(ctx context.Context) error {
 		return usagef("%v; see mortarmq %s --help", err, c.name)
 	}
 	use.args = flags.Args()
-	wanted := 0
-	if word, _, _ := strings.Cut(c.args, " "); word != "" {
-		wanted = 1
-	}
-	if len(use.args) != wanted {
+	if len(use.args) != c.wanted() {
 		return usagef("usage: mortarmq %s %s", c.name, c.args)
 	}
 	return c.run(ctx, use)
+}
+
+// wanted is how many arguments the command takes: the words before its flags.
+func (c *command) wanted() int {
+	n := 0
+	for _, word := range strings.Fields(c.args) {
+		if strings.HasPrefix(strings.TrimPrefix(word, "["), "-") {
+			break
+		}
+		n++
+	}
+	return n
 }
 
 // find picks the command that the first words name. With no words it prints the
@@ -141,7 +159,7 @@ func (e *Env) find() (*command, []string, error) {
 	if len(e.Args) == 0 || e.Args[0] == "--help" || e.Args[0] == "-h" || e.Args[0] == "help" {
 		fmt.Fprint(e.Stdout, "mortarmq COMMAND [--help]\n\n")
 		for _, c := range list {
-			fmt.Fprintf(e.Stdout, "  %-28s %s\n", strings.TrimSpace(c.name+" "+c.args), c.about)
+			fmt.Fprintf(e.Stdout, "  %-46s %s\n", strings.TrimSpace(c.name+" "+c.args), c.about)
 		}
 		return nil, nil, nil
 	}

@@ -41,6 +41,17 @@ func (t *table) print() error {
 	return w.Flush()
 }
 
+// stream prints the rows so far where no later one can change how they look, so
+// that a long list need not be held.
+func (t *table) stream() error {
+	if t.c.json || isTerminal(t.c.Stdout) {
+		return nil
+	}
+	err := t.print()
+	t.rows = t.rows[:0]
+	return err
+}
+
 func (t *table) printJSON() error {
 	items := make([]map[string]any, 0, len(t.rows))
 	for _, r := range t.rows {
@@ -50,9 +61,14 @@ func (t *table) printJSON() error {
 		}
 		items = append(items, item)
 	}
-	enc := json.NewEncoder(t.c.Stdout)
+	return t.c.printJSON(map[string]any{"items": items})
+}
+
+// printJSON prints one value.
+func (c *call) printJSON(v any) error {
+	enc := json.NewEncoder(c.Stdout)
 	enc.SetIndent("", "  ")
-	return enc.Encode(map[string]any{"items": items})
+	return enc.Encode(v)
 }
 
 var escaper = strings.NewReplacer(`\`, `\\`, "\t", `\t`, "\n", `\n`, "\r", `\r`)

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net/url"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -73,11 +72,7 @@ func tail(ctx context.Context, c *call) error {
 		if err := w.out.Flush(); err != nil {
 			return err
 		}
-		next := make([]string, len(page.Next))
-		for i, n := range page.Next {
-			next[i] = strconv.FormatUint(n, 10)
-		}
-		query.Set("from", strings.Join(next, ","))
+		query.Set("from", numbers(page.Next))
 		if len(page.Items) > 0 {
 			continue
 		}
