@@ -57,7 +57,7 @@ type outbox struct {
 // that packets leave in the order in which their senders came.
 type waiter struct {
 	op     string
-	packet *Packet
+	packet Packet // a copy of the sender's
 	bytes  int
 	at     wire.Instant // the deadline of a Request
 	call   *call        // of a Request
@@ -70,16 +70,17 @@ func (o *outbox) fits(bytes int) bool {
 	return o.packets == 0 || o.packets < o.packetsMax && o.bytes+bytes <= o.bytesMax
 }
 
-// add queues w's packet if there is room and nobody waits for it already.
-func (o *outbox) add(w *waiter) (queued bool, err error) {
-	if len(o.waiters) > 0 || !o.fits(w.bytes) {
+// add queues p if there is room and nobody waits for it already. Its arguments are
+// not one struct, or every packet would go to the heap along with the call.
+func (o *outbox) add(op string, p *Packet, bytes int, at wire.Instant, l *call) (queued bool, err error) {
+	if len(o.waiters) > 0 || !o.fits(bytes) {
 		return false, nil
 	}
-	if err := o.conn.queue(w); err != nil {
+	if err := o.conn.queue(op, p, at, l); err != nil {
 		return false, err
 	}
 	o.packets++
-	o.bytes += w.bytes
+	o.bytes += bytes
 	return true, nil
 }
 
@@ -107,7 +108,7 @@ func (o *outbox) grant() {
 	for len(o.waiters) > 0 && o.fits(o.waiters[0].bytes) {
 		w := o.waiters[0]
 		o.waiters = slices.Delete(o.waiters, 0, 1)
-		if w.err = o.conn.queue(w); w.err == nil {
+		if w.err = o.conn.queue(w.op, &w.packet, w.at, w.call); w.err == nil {
 			w.queued = true
 			o.packets++
 			o.bytes += w.bytes

@@ -301,3 +301,26 @@ func TestHeldRequests(t *testing.T) {
 		t.Fatalf("%+v", st)
 	}
 }
+
+// Goal: a request costs the memory of its answer and nothing else: one allocation.
+func TestRequestAllocatesItsAnswerAlone(t *testing.T) {
+	if poison {
+		t.Skip("SKIPPED: the race detector allocates by itself")
+	}
+	noLeaks(t)
+	_, addr := serve(t, TCP, ServerOptions{Options: Options{OnRequest: echo}})
+	c := dial(t, addr, ClientOptions{})
+	payload := make([]byte, 100)
+	ask := func() {
+		if _, err := c.Request(context.Background(), Message{Payload: payload}); err != nil {
+			t.Error(err)
+		}
+	}
+	for range 100 {
+		ask()
+	}
+	// Both ends are counted, and a worker's start now and then.
+	if n := testing.AllocsPerRun(2000, ask); n > 2 {
+		t.Fatalf("%v allocations", n)
+	}
+}

@@ -129,19 +129,20 @@ func (c *Conn) send(ctx context.Context, op string, p *Packet, with Compression,
 		}
 	}
 
-	w := waiter{op: op, packet: p, bytes: size, at: at, call: l}
 	c.mu.Lock()
 	if err := c.mayQueue(op, p.Type); err != nil {
 		c.mu.Unlock()
 		return err
 	}
-	queued, err := c.out.add(&w)
+	queued, err := c.out.add(op, p, size, at, l)
 	if err != nil {
 		c.mu.Unlock()
 		return err
 	}
 	if !queued {
-		return c.waitForRoom(ctx, w)
+		var err error
+		p.ID, err = c.waitForRoom(ctx, op, *p, size, at, l)
+		return err
 	}
 	wake := c.writerIdle
 	c.writerIdle = false
@@ -174,32 +175,32 @@ func kindOfEnd(err error) error {
 	return ErrClosed
 }
 
-// queue puts the packet of w into the send queue, under mu.
-func (c *Conn) queue(w *waiter) error {
-	switch p := w.packet; p.Type {
+// queue puts p into the send queue, under mu.
+func (c *Conn) queue(op string, p *Packet, at wire.Instant, l *call) error {
+	switch p.Type {
 	case wire.OneWay:
 		p.ID = c.pairing.OneWay()
 	case wire.Request:
-		id, err := c.pairing.Begin(w.at, w.call)
+		id, err := c.pairing.Begin(at, l)
 		if err != nil {
-			return &Error{Op: w.op, Kind: ErrLimit, Cause: err}
+			return &Error{Op: op, Kind: ErrLimit, Cause: err}
 		}
 		p.ID = id
 		c.stats.requests.Add(1)
-		c.arm(w.at)
+		c.arm(at)
 	}
-	if err := c.out.put(w.packet); err != nil {
-		c.pairing.Cancel(w.packet.ID)
-		return &Error{Op: w.op, Kind: ErrLimit, Cause: err}
+	if err := c.out.put(p); err != nil {
+		c.pairing.Cancel(p.ID)
+		return &Error{Op: op, Kind: ErrLimit, Cause: err}
 	}
 	return nil
 }
 
-// waitForRoom waits until the packet of w is queued. mu is held before, not after.
-// The writer, which makes room, needs no waking.
-func (c *Conn) waitForRoom(ctx context.Context, w waiter) error {
-	w.ready = make(chan struct{})
-	c.out.waiters = append(c.out.waiters, &w)
+// waitForRoom waits until a copy of p is queued, and returns its id. mu is held
+// before, not after. The writer, which makes room, needs no waking.
+func (c *Conn) waitForRoom(ctx context.Context, op string, p Packet, size int, at wire.Instant, l *call) (MessageID, error) {
+	w := &waiter{op: op, packet: p, bytes: size, at: at, call: l, ready: make(chan struct{})}
+	c.out.waiters = append(c.out.waiters, w)
 	c.mu.Unlock()
 	var patience <-chan time.Time
 	if _, bounded := ctx.Deadline(); !bounded {
@@ -218,13 +219,13 @@ func (c *Conn) waitForRoom(ctx context.Context, w waiter) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if w.queued || w.err != nil {
-		return w.err
+		return w.packet.ID, w.err
 	}
 	if c.state.Load() == stateEnded {
-		return &Error{Op: w.op, Kind: kindOfEnd(c.err), Cause: errors.Join(errUnsent, c.err)}
+		return 0, &Error{Op: w.op, Kind: kindOfEnd(c.err), Cause: errors.Join(errUnsent, c.err)}
 	}
-	c.out.leave(&w)
-	return why
+	c.out.leave(w)
+	return 0, why
 }
 
 var errQueueFull = errors.New("the send queue is full")
