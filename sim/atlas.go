@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/mortarmq/mortarmq/checker"
+	"github.com/mortarmq/mortarmq/disk"
 	"github.com/mortarmq/mortarmq/node"
 )
 
@@ -31,6 +32,7 @@ type atlas struct {
 	damaged    bool // the node has named damage
 	refused    string
 	spots      int  // places that were spoiled
+	unlied     bool // a power loss came after a lie
 	gone       bool // a file was lost, or a write misdirected
 	forgot     bool // a loss happened that cannot be known
 }
@@ -53,13 +55,16 @@ func (a *atlas) beyond(what string, spots int, lie bool) {
 func (a *atlas) lying() bool { return a.lies || a.gone }
 
 // mayLose says whether losses are excused.
-func (a *atlas) mayLose() bool { return a.lies || a.forgot }
+func (a *atlas) mayLose() bool { return a.unlied || a.forgot }
+
+// powerLost notes a power loss: it takes what a lie had promised.
+func (a *atlas) powerLost() { a.unlied = a.unlied || a.lies }
 
 // mayForget judges a restarted node that came back to less than had been
 // applied. One spoiled place in the journal can hide what no durable mark names,
 // and nothing more; a lie, or two places, can hide anything.
 func (a *atlas) mayForget(d *digestAt) bool {
-	if a.lies || a.spots > 1 || a.spots == 1 && d.back >= d.vouched {
+	if a.unlied || a.spots > 1 || a.spots == 1 && d.back >= d.vouched {
 		a.forgot = true
 		a.w.marks.Mark("sim.loss_excused")
 		return true
@@ -96,6 +101,10 @@ func (a *atlas) hear(r *node.LogRecord) {
 
 // mayExit judges an exit by failure. It is false when the run is over.
 func (a *atlas) mayExit(reason string) bool {
+	if a.io && a.w.host.failures < 20 && strings.Contains(reason, disk.ErrIO.String()) {
+		a.w.marks.Mark("sim.exit_after_io_fault")
+		return true
+	}
 	if a.beyondWhat != "" {
 		// Loud, as it must be. A node that ended because of a failed request may
 		// start again; one that refuses at start is done for.

@@ -63,6 +63,9 @@ func (h *host) end(c crash) {
 	h.node, h.midturn = nil, nil
 	h.lastDown = c.why
 	h.disk.Crash(c.kind)
+	if c.kind == simdisk.PowerLoss {
+		h.w.atlas.powerLost()
+	}
 	h.net.Crash(simnet.CrashKind(c.kind))
 	h.pending, h.queries = h.pending[:0], h.queries[:0]
 	h.deadline, h.turnAt = clock.Never, clock.Never

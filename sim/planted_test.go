@@ -42,11 +42,29 @@ func hunt(name string) int {
 	}
 	for n := range uint64(caughtWithin) {
 		if r := sim.Run(sim.Draw(start+n), sim.Options{}); r.Status == sim.Broke {
-			fmt.Printf("%d %s\n", n+1, r.Property)
+			fmt.Printf("%d %s\n", n+1, catcher(name, r))
 			return 0
 		}
 	}
 	return 1
+}
+
+// catcher gives the broken property that is there for the bug, if one is, and the
+// first that broke otherwise.
+func catcher(name string, r *sim.Result) string {
+	for _, b := range sim.Planted() {
+		if b.Name != name {
+			continue
+		}
+		for _, p := range append([]string{b.Property}, b.Also...) {
+			for _, f := range r.All {
+				if f.Property == p {
+					return p
+				}
+			}
+		}
+	}
+	return r.Property
 }
 
 // Goal: every planted bug is caught by the unchanged plan generator, from five
