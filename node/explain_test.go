@@ -2,6 +2,7 @@ package node
 
 import (
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 
@@ -194,4 +195,20 @@ func TestExplainDiskFull(t *testing.T) {
 	}
 	s.until("the stall", func() bool { return s.node.stalled })
 	s.holds(HoldDiskFull, 1, "disk is full")
+}
+
+// Goal: docs/operations.md says what to do about each hold.
+func TestExplainDocs(t *testing.T) {
+	data, err := os.ReadFile("../docs/operations.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, h := range []Hold{
+		HoldDiskFull, HoldNoGroup, HoldNothing, HoldReturning, HoldNoMembers, HoldLeaving, HoldRevoking, HoldUntold, HoldWindowFull, HoldDeadLetter,
+		HoldLease, HoldBackoff, HoldUnreadable, HoldTooLarge, HoldNoCredit, HoldNoPull, HoldReading, HoldPullWaits,
+	} {
+		if !strings.Contains(string(data), "| `"+string(h)+"` |") {
+			t.Errorf("docs/operations.md lacks %s", h)
+		}
+	}
 }

@@ -158,7 +158,7 @@ func (n *Node) holdDelivered(d *machine.DeliveryView, x *Explanation) (Hold, str
 		}
 		return HoldDeadLetter, why
 	case machine.DeliveryOut:
-		why := message + " is with member " + utoa(uint64(x.Owner.Member)) + " since delivery " + utoa(uint64(d.Attempts)) + " and is not acknowledged"
+		why := message + " is with member " + utoa(uint64(x.Owner.Member)) + ", delivery " + utoa(uint64(d.Attempts)) + " of it, and is not acknowledged"
 		if x.Session.LeaseEnds > 0 {
 			why += "; the first lease of the partition ends in " + millis(x.Session.LeaseEnds)
 		}

@@ -11,11 +11,14 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"os"
+	"regexp"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
 
@@ -233,6 +236,35 @@ func TestMetrics(t *testing.T) {
 	off := newBroker(t, Options{NoMetrics: true}, "")
 	if status := off.call("GET", "/metrics", "", nil); status != http.StatusNotFound {
 		t.Fatalf("metrics that are switched off: %d", status)
+	}
+}
+
+// Goal: docs/operations.md names the metrics that there are, and no others.
+func TestMetricsDocs(t *testing.T) {
+	data, err := os.ReadFile("../../docs/operations.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	one := prometheus.NewRegistry()
+	one.MustRegister(scrape{&node.Stats{
+		Topics: []node.TopicStats{{Name: "t", Partitions: []node.PartitionStats{{}}}}, Groups: []node.GroupStats{{Name: "g", HasOldest: true}},
+		Rejected: []node.CodeCount{{}}, LatencyCount: 1, Journal: node.JournalStats{CheckpointOp: 1},
+	}})
+	families, err := one.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	there := map[string]bool{}
+	for _, f := range families {
+		there[f.GetName()] = true
+		if !strings.Contains(string(data), "`"+f.GetName()+"`") {
+			t.Errorf("docs/operations.md lacks %s", f.GetName())
+		}
+	}
+	for _, name := range regexp.MustCompile("`(mortarmq_[a-z0-9_]+)`").FindAllStringSubmatch(string(data), -1) {
+		if !there[name[1]] {
+			t.Errorf("docs/operations.md names %s, which there is not", name[1])
+		}
 	}
 }
 
