@@ -12,7 +12,7 @@ const (
 	// packets that may overtake.
 	batchBytes = 256 << 10
 	// gatherBytes is how much the writer waits for while others go on sending.
-	gatherBytes = 16 << 10
+	gatherBytes = 32 << 10
 	// batchKeepBytes is the largest buffer that is kept for another batch.
 	batchKeepBytes = 2 * batchBytes
 )
