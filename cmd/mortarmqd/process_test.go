@@ -26,6 +26,13 @@ func TestMain(m *testing.M) {
 		signal.Notify(signals, syscall.SIGTERM)
 		os.Exit(Main{Args: os.Args[1:], Stdout: os.Stdout, Stderr: os.Stderr, Signals: signals}.Run())
 	}
+	if os.Getenv(asConsumer) == "1" {
+		if err := runConsumer(os.Args[1], os.Args[2]); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
 	os.Exit(m.Run())
 }
 
