@@ -33,6 +33,7 @@ type raw struct {
 	work     []rawWork
 	nextAt   clock.Instant // the next thing that it does by itself
 	deafTill clock.Instant
+	restTill clock.Instant // after a refusal that asks to back off
 	quiet    clock.Instant // since when nothing was answered
 	leaving  bool
 
@@ -203,7 +204,7 @@ func (r *raw) act() {
 	if len(r.lanes) == 0 {
 		r.begin()
 	}
-	if len(r.fifo) >= 24 {
+	if len(r.fifo) >= 24 || r.w.now < r.restTill {
 		return
 	}
 	r.member()

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"github.com/mortarmq/mortarmq/checker"
+	"github.com/mortarmq/mortarmq/clock"
 	"github.com/mortarmq/mortarmq/wire"
 )
 
@@ -108,6 +109,9 @@ func (r *raw) granted(q rawRequest, result []byte) error {
 
 func (r *raw) refused(q rawRequest, code wire.Code) {
 	r.w.marks.Mark("code." + code.String())
+	if info, _ := code.Info(); code != q.want && (info.Retry == wire.RetryBackoff || info.Outcome == wire.OutcomeUnknown) {
+		r.restTill = r.w.now.Add(clock.Duration(r.rand.Range(int64(clock.Millisecond), int64(50*clock.Millisecond))))
+	}
 	switch q.op {
 	case wire.OpConnect:
 		r.w.finding(PropertyProtocol, "raw client %d: CONNECT was refused: %v", r.id, code)

@@ -50,12 +50,12 @@ type Result struct {
 
 // Bounds of what follows the storm, in virtual time.
 const (
-	drainMax  = 10 * clock.Minute
-	closeMax  = 2 * clock.Minute
-	stopMax   = clock.Minute
-	readMax   = clock.Minute
-	setupMax  = 5 * clock.Minute
-	afterlife = 100 * clock.Millisecond
+	drainMax   = 10 * clock.Minute
+	damagedMax = clock.Minute // with a damaged partition, which is never done
+	closeMax   = 2 * clock.Minute
+	stopMax    = clock.Minute
+	readMax    = clock.Minute
+	setupMax   = 5 * clock.Minute
 )
 
 // Run runs a plan. It is a pure function of it: see Options for the rest.
@@ -97,7 +97,12 @@ func (w *world) drain() bool {
 	}
 	reason := ""
 	checkAt := w.now
-	ok := w.runUntil(w.now.Add(drainMax), func() bool {
+	end, started := w.now.Add(drainMax), w.now
+	ok := w.runUntil(end, func() bool {
+		if w.atlas.damaged && w.now > started.Add(damagedMax) {
+			w.stuck(reason) // what is damaged stays so
+			return false
+		}
 		if w.now < checkAt {
 			return false
 		}
@@ -180,6 +185,13 @@ func (w *world) result() *Result {
 	for _, m := range w.plan.Reach {
 		if r.Marks[m] == 0 && len(r.All) == 0 {
 			r.All = append(r.All, checker.Finding{Property: PropertyReach, What: "the run did not come by " + m})
+		}
+	}
+	if len(w.rec.h.Logs) == 0 { // they were not read: what clients know of
+		for i := range w.rec.h.Publishes {
+			if w.rec.h.Publishes[i].Outcome == checker.OK {
+				r.Committed++
+			}
 		}
 	}
 	switch {
