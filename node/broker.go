@@ -90,3 +90,10 @@ func (n *Node) isDamaged(t op.TopicID, p op.PartitionID) bool {
 
 // LogTime gives log time now.
 func (b broker) LogTime() op.LogMillis { return b.n.replica.LogTime(b.n.now.Mono) }
+
+// tellQuarantine logs that a dead letter died again: nobody else will look.
+func (n *Node) tellQuarantine() {
+	g, _ := n.view.Group(n.op.Group)
+	t, _ := n.view.Topic(n.op.Topic)
+	n.logf(LevelWarn, "DLQ_PATH_OVERFLOW: dead letter %d of %s partition %d died again for group %s: it is settled as quarantined and stays there", n.op.Sequence, t.Name, n.op.Partition, g.Name)
+}

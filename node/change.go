@@ -42,12 +42,14 @@ const changePause = 100 * clock.Millisecond
 // Arg. Sessions wait for refs of their own kinds alone.
 const refChange uint8 = 128
 
+const textStopping = "the broker is stopping"
+
 // carryOut begins a change or goes on with it; false means that it is not done.
 func (n *Node) carryOut(q *waitingQuery, a *Answer) bool {
 	c := q.change
 	if c == nil {
 		if n.stopping {
-			a.refuse(wire.CodeMetadataReadOnly, "the broker is stopping")
+			a.refuse(wire.CodeMetadataReadOnly, textStopping)
 			return true
 		}
 		n.queries.lastChange++
@@ -55,7 +57,11 @@ func (n *Node) carryOut(q *waitingQuery, a *Answer) bool {
 		q.change = c
 		n.beginChange(q, c)
 	}
-	if !c.ended {
+	switch {
+	case c.ended:
+	case n.stopping: // the drain does not wait for more than is under way
+		c.end(wire.CodeMetadataReadOnly, textStopping)
+	default:
 		n.continueChange(q, c)
 	}
 	if !c.ended || c.inFlight > 0 {

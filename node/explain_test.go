@@ -8,6 +8,7 @@ import (
 
 	"github.com/mortarmq/mortarmq/clock"
 	"github.com/mortarmq/mortarmq/disk"
+	"github.com/mortarmq/mortarmq/net"
 	"github.com/mortarmq/mortarmq/wire"
 )
 
@@ -60,9 +61,18 @@ func TestExplainMember(t *testing.T) {
 	p.pull(10, 5000, 1000)
 	s.turn()
 	s.holds(HoldPullWaits, 1, "min_bytes")
+	s.in = append(s.in, Input{Kind: InputNet, Net: net.Event{Kind: net.EventProgress, Conn: p.id, Queued: 2 << 20}})
+	s.turn()
+	s.holds(HoldBehind, 1, "does not read")
+	s.in = append(s.in, Input{Kind: InputNet, Net: net.Event{Kind: net.EventProgress, Conn: p.id}})
 	s.pass(6 * clock.Second) // the PULL's time is over: it takes what there is
 	p.result()
+	if err := msgs[0].Decode(p.take(wire.OpMsg)); err != nil {
+		t.Fatal(err)
+	}
 	s.holds(HoldLease, 1, "")
+	p.nack(&msgs[0], wire.NackRelease, 60_000)
+	s.holds(HoldBackoff, 1, "1 attempts are charged")
 	p.leave()
 	s.holds(HoldNoMembers, 1, "no members")
 
@@ -205,7 +215,7 @@ func TestExplainDocs(t *testing.T) {
 	}
 	for _, h := range []Hold{
 		HoldDiskFull, HoldNoGroup, HoldNothing, HoldReturning, HoldNoMembers, HoldLeaving, HoldRevoking, HoldUntold, HoldWindowFull, HoldDeadLetter,
-		HoldLease, HoldBackoff, HoldUnreadable, HoldTooLarge, HoldNoCredit, HoldNoPull, HoldReading, HoldPullWaits,
+		HoldLease, HoldBackoff, HoldUnreadable, HoldTooLarge, HoldNoCredit, HoldNoPull, HoldReading, HoldBehind, HoldPullWaits,
 	} {
 		if !strings.Contains(string(data), "| `"+string(h)+"` |") {
 			t.Errorf("docs/operations.md lacks %s", h)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/mortarmq/mortarmq/clock"
 	"github.com/mortarmq/mortarmq/node/op"
+	"github.com/mortarmq/mortarmq/sim/simdisk"
 	"github.com/mortarmq/mortarmq/wire"
 )
 
@@ -121,7 +122,7 @@ func TestGroupReset(t *testing.T) {
 		}
 	}
 	s.must(Query{Kind: QueryGroupReset, Group: "g", Reset: ResetTo{ResetToTime, uint64(times[38])}})
-	s.kill() // what was answered is durable
+	s.crash(simdisk.PowerLoss) // what was answered is durable
 	p = s.connect()
 	p.join(orders, "g", 2, 0)
 	next := map[string]bool{}
@@ -238,7 +239,7 @@ func TestDeadLetters(t *testing.T) {
 	s.check()
 }
 
-// Goal: a redrive that is killed at any point and begun again redrives each dead
+// Goal: a redrive that is killed, or loses power, at any point and begun again redrives each dead
 // letter exactly once.
 func TestRedriveKilled(t *testing.T) {
 	const letters = 60
@@ -257,7 +258,7 @@ func TestRedriveKilled(t *testing.T) {
 		if v.Redriven > 0 && v.Redriven < letters {
 			halves++
 		}
-		s.kill()
+		s.crash([]simdisk.CrashKind{simdisk.Kill, simdisk.PowerLoss}[at%2])
 		v, _ = s.node.Machine().View().Partition(op.TopicID(orders)+1, 0)
 		r := s.must(Query{Kind: QueryRedrive, Topic: "orders", Max: 1000})
 		if r.Redriven+r.Skipped != letters || r.Skipped != v.Redriven || !r.Done {
@@ -309,16 +310,51 @@ func TestChangesRefused(t *testing.T) {
 	}
 	var out Effects
 	out.Reset()
-	n.Turn(s.now, []Input{{Kind: InputQuery, Query: Query{ID: 1, Kind: QueryGroupDelete, Group: "g"}}}, &out)
-	if len(out.Answers) != 1 || out.Answers[0].Code != wire.CodeMetadataReadOnly {
+	n.Turn(s.now, []Input{
+		{Kind: InputQuery, Query: Query{ID: 1, Kind: QueryGroupDelete, Group: "g"}},
+		{Kind: InputQuery, Query: Query{ID: 2, Kind: QueryStats}},
+	}, &out)
+	if len(out.Answers) != 2 || out.Answers[0].Code != wire.CodeMetadataReadOnly {
 		t.Fatalf("%+v", out.Answers)
 	}
+	if st := out.Answers[1].Stats; st == nil || st.Broker.Quorum != QuorumReadOnly || len(st.Topics) > 0 {
+		t.Fatalf("%+v", out.Answers[1])
+	}
+	s.bury(orders, 1, 10)
 	s.connect()
+	s.forget()
+	s.connect()
+	reading := s.begin(Query{Kind: QueryRedrive, Topic: "orders", Max: 10})
+	s.turn()
 	s.in = append(s.in, Input{Kind: InputStop})
 	id := s.begin(Query{Kind: QueryGroupDelete, Group: "g"})
 	s.turn()
-	if a := s.answers[id]; a.Code != wire.CodeMetadataReadOnly {
-		t.Fatalf("%+v", a)
+	for _, id := range []uint64{id, reading} {
+		if a, ok := s.answers[id]; !ok || a.Code != wire.CodeMetadataReadOnly || a.Redriven > 0 {
+			t.Fatalf("%+v", a)
+		}
+	}
+}
+
+// Goal: a dead letter that dies again is settled, counted and logged.
+func TestQuarantine(t *testing.T) {
+	s := newStage(t, nil)
+	p := s.connect()
+	orders := p.declare("orders", 1)
+	s.bury(orders, 1, 10)
+	p.join(orders+1, "undertaker", 1, 0)
+	m := p.consume(1)[0]
+	p.nack(&m, wire.NackRetry, 0)
+	s.until("the quarantine", func() bool {
+		for _, g := range s.check().Groups {
+			if g.Name == "undertaker" && g.Quarantined == 1 {
+				return true
+			}
+		}
+		return false
+	})
+	if log := strings.Join(s.logs, "\n"); !strings.Contains(log, "DLQ_PATH_OVERFLOW: dead letter 1 of orders.dlq partition 0 died again for group undertaker") {
+		t.Fatal(log)
 	}
 }
 

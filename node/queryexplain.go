@@ -33,7 +33,8 @@ const (
 	HoldNoCredit   Hold = "no_credit"         // the owner gave back too little credit
 	HoldNoPull     Hold = "no_pull"           // the owner does not ask for more
 	HoldReading    Hold = "reading"           // it is being read from disk
-	HoldPullWaits  Hold = "pull_waits"        // a PULL waits for its min_bytes, or for its client to read
+	HoldBehind     Hold = "client_behind"     // the owner's connection does not take what it was sent
+	HoldPullWaits  Hold = "pull_waits"        // a PULL waits for its min_bytes
 )
 
 // Explanation says why a partition of a group does not move. Group is empty
@@ -165,7 +166,7 @@ func (n *Node) holdDelivered(d *machine.DeliveryView, x *Explanation) (Hold, str
 		return HoldLease, why
 	case machine.DeliveryWaiting:
 		if now := n.replica.LogTime(n.now.Mono); d.Due > now {
-			return HoldBackoff, message + " failed " + utoa(uint64(d.Charges)) + " times; its next delivery is due in " +
+			return HoldBackoff, message + " was given back or its lease ran out (" + utoa(uint64(d.Charges)) + " attempts are charged); its next delivery is due in " +
 				millis(clock.Duration(d.Due-now)*clock.Millisecond)
 		}
 	}
@@ -187,10 +188,12 @@ func (n *Node) holdDue(g machine.GroupView, x *Explanation) (Hold, string) {
 		return HoldNoCredit, "member " + utoa(uint64(x.Owner.Member)) + " has credit for " + utoa(uint64(s.LeftCount)) + " messages and " + utoa(s.LeftBytes) + " bytes left: it gave back too little"
 	case !s.Pulling:
 		return HoldNoPull, "member " + utoa(uint64(x.Owner.Member)) + " does not ask for more; it was heard " + millis(s.LastHeard) + " ago"
+	case s.Behind:
+		return HoldBehind, "member " + utoa(uint64(x.Owner.Member)) + " does not read what it was sent: its connection is full"
 	case s.Reading || found == session.LookupPending:
 		return HoldReading, message + " is being read from disk"
 	}
-	return HoldPullWaits, "a PULL of member " + utoa(uint64(x.Owner.Member)) + " waits: for its min_bytes, or for the client to read what it was sent"
+	return HoldPullWaits, "a PULL of member " + utoa(uint64(x.Owner.Member)) + " waits for more: there are fewer than its min_bytes"
 }
 
 // wallAt gives wall-clock time at a log time, as far as can be told.

@@ -179,6 +179,9 @@ func (n *Node) apply(e *op.Entry) {
 			if ref.Kind == refChange {
 				n.changeApplied(ref.Arg, &n.op, &n.result)
 			}
+			if n.result.Code == wire.CodeDLQPathOverflow {
+				n.tellQuarantine()
+			}
 		}
 	}
 	n.appliedHeader, n.appliedHash = *h, e.Hash()

@@ -70,7 +70,12 @@ func (s *stage) start() {
 // kill ends the incarnation as kill -9 does, and starts the next one.
 func (s *stage) kill() {
 	s.t.Helper()
-	s.disk.Crash(simdisk.Kill)
+	s.crash(simdisk.Kill)
+}
+
+func (s *stage) crash(kind simdisk.CrashKind) {
+	s.t.Helper()
+	s.disk.Crash(kind)
 	s.disk.Restart()
 	s.start()
 }

@@ -7,7 +7,8 @@ import (
 )
 
 // Ref says who waits for an op's result. Its fields mean something to this
-// package alone; the zero Ref means nobody.
+// package alone; the zero Ref means nobody, and so does one whose Kind is not of
+// this package: kinds from 128 on are the node's own.
 type Ref struct {
 	Kind uint8
 	Slot uint32 // connection

@@ -60,6 +60,7 @@ type Explain struct {
 	Stuck       bool           // a record cannot be read
 	Oversized   bool           // the next message is larger than the window
 	Pulling     bool           // the owner has a PULL waiting
+	Behind      bool           // its connection does not take what it was sent
 	WindowCount uint32         // the owner's credit
 	WindowBytes uint64         //
 	LeftCount   uint32         // its balance
@@ -97,6 +98,7 @@ func (s *Sessions) Explain(id op.GroupID, part op.PartitionID) Explain {
 	x.WindowCount, x.WindowBytes, x.LeftCount, x.LeftBytes = u.window.count, u.window.bytes, b.count, b.bytes
 	if u.conn != none {
 		c := s.conns.at(u.conn)
+		x.Behind = s.outputFull(c)
 		x.Pulling = c.pulls != nil && c.pulls.n > 0 && c.pulls.q[0].sub == u.id
 	}
 	return x
