@@ -21,6 +21,7 @@ import (
 // says. With MORTAR_REWRITE=1 the files are written anew.
 //
 //	new                          an empty directory, formed, epoch 1 installed
+//	install N                    epoch N is installed
 //	append N [size=BYTES]        N entries, each flushed
 //	batch N [size=BYTES]         N entries in one write, flushed
 //	idle                         until the journal has marked its end
@@ -111,6 +112,8 @@ func (s *script) run(words []string) {
 		}
 	case "batch":
 		s.append(number(0), args["size"])
+	case "install":
+		s.w.install(op.Epoch(number(0)))
 	case "idle":
 		s.settle()
 	case "apply":

@@ -264,6 +264,9 @@ func (j *journalCheck) entry(f *journalFile, pos int64, frame []byte, h *op.Head
 	switch {
 	case f.limit != 0 && h.Number >= f.limit:
 		return walkStop
+	case h.Epoch > super.Installed:
+		j.damage(f.path(), pos, h.Number, "the entry is of an epoch that the superblock does not know: the superblock went back")
+		return walkOver
 	case h.Number > super.InstalledOp && h.Epoch != super.Installed:
 		j.ended = true
 		j.bad(f, pos, "an entry of an epoch that was superseded", true)

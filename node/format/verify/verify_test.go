@@ -97,6 +97,7 @@ func TestPlanted(t *testing.T) {
 		{"torn entry", Note, func() { flip(j3, int(at[4])+200)(); clear(files[j3][at[5] : at[5]+4096]) }, j3, at[4] + 64, 5, "torn tail"},
 		{"torn write", Note, func() { flip(j3, int(at[4])+20)(); clear(files[j3][at[5] : at[5]+4096]) }, j3, at[4], 5, "torn tail"},
 		{"superseded epoch", Note, func() { s := super; s.Promised, s.Installed, s.InstalledOp = 3, 3, 4; putSuperblock(files, s) }, j3, at[4] + 64, 5, "superseded"},
+		{"superblock went back", Damage, func() { s := super; s.Promised, s.Installed, s.InstalledOp = 0, 0, 0; putSuperblock(files, s) }, j2, format.JournalBlock + 64, 1, "went back"},
 		{"snapshot", Damage, flip(format.SnapshotName(3, 1), 100), format.SnapshotName(3, 1), 64, 3, "checksum"},
 		{"snapshot lost", Damage, lose(format.SnapshotName(3, 1)), format.SnapshotName(3, 1), 0, 3, "missing"},
 		{"metadata record", Damage, flip(format.MetadataName(5), 120), format.MetadataName(5), 64, 5, "damaged metadata"},

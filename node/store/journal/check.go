@@ -296,6 +296,12 @@ func (j *Journal) checkEntry(file *file) {
 		k.cursor.close()
 		return
 	}
+	if h.Epoch > k.known.Installed {
+		// An epoch is on both slots of the superblock before an entry of it is
+		// written: this entry was synced, and it is the superblock that is old.
+		j.damaged(file.path(), k.cursor.writeAt, h.Number, "the entry is of an epoch that the superblock does not know: the superblock went back")
+		return
+	}
 	if h.Number > k.known.InstalledOp && h.Epoch != k.known.Installed {
 		// A leftover of an epoch that was superseded before this node installed
 		// it: it ends the journal, whatever was synced behind it.

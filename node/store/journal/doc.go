@@ -22,8 +22,9 @@
 //     count, its entries do not.
 //   - An entry counts if it is intact, joins the hash chain, and is of the
 //     installed epoch if it is above the op at which that was installed. The
-//     first one of another epoch ends the journal, and marks behind it say
-//     nothing.
+//     first one of an earlier epoch ends the journal, and marks behind it say
+//     nothing. One of a later epoch is damage: an epoch is installed durably
+//     before an entry of it is written, so the superblock has gone back.
 //   - The first entry that does not count is damage if any mark behind it names
 //     it or more, otherwise the torn end.
 //
