@@ -23,6 +23,7 @@ const (
 	PropertyBooks         = "accounting"
 	PropertyBooksFall     = "books-never-fall"
 	PropertyOwnership     = "ownership"
+	PropertyDeliveryIDs   = "delivery-id-reused"
 	defaultSteps          = 5_000_000
 	linearOperationsMax   = 10_000
 	findingsPerCheckerMax = 5
@@ -57,7 +58,7 @@ func Check(h *History, o Options) Verdict {
 	var v Verdict
 	for _, f := range []func(*index) []Finding{
 		lostWrites, duplicates, inconsistentOffsets, abortedReads, polls, unseen,
-		atLeastOnce, settledStays, deadLetters, charges, books, booksFall, ownership,
+		atLeastOnce, settledStays, deadLetters, charges, books, booksFall, ownership, deliveryIDs,
 	} {
 		found := f(x)
 		v.Findings = append(v.Findings, found[:min(len(found), findingsPerCheckerMax)]...)

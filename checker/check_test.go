@@ -113,6 +113,7 @@ func TestPlanted(t *testing.T) {
 			h.Deliveries = append(h.Deliveries, d)
 			h.Settles[0].DeliveryID = 104
 		}, []string{PropertyOwnership}},
+		{"delivery id given twice", func(h *History) { h.Deliveries[1].DeliveryID = 101 }, []string{PropertyDeliveryIDs}},
 		{"two owners in one epoch", func(h *History) { h.Deliveries[2].Member = 6 }, []string{PropertyOwnership}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -16,6 +16,7 @@
 //	anomalies.go  lost write, duplicate, inconsistent offset, aborted read,
 //	              non-monotonic and skipping poll, unseen (as Jepsen names them)
 //	books.go      the accounting identity, and what never falls
+//	ids.go        a delivery id is given once
 //	ownership.go  settles per (group, partition) as a fenced lock
 //
 // Invariants:

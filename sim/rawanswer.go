@@ -98,6 +98,7 @@ func (r *raw) granted(q rawRequest, result []byte) error {
 		r.onPub(q, &res, wire.CodeOK)
 	case wire.OpSub:
 		r.sub.joined = true
+		r.sub.balanceCount, r.sub.balanceBytes = wire.DefaultCreditCount, wire.DefaultCreditBytes
 		return r.sub.SubResult.Decode(result)
 	case wire.OpPull:
 		r.sub.pulls--

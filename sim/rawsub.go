@@ -19,6 +19,8 @@ type rawSub struct {
 	held   []rawDelivery // not answered yet
 	pulls  int
 	credit wire.Credit // to be given back
+	// What the broker may still send, at most: MSG takes, CREDIT gives.
+	balanceCount, balanceBytes int64
 }
 
 // rawOwned is a partition that it owns.
@@ -70,6 +72,8 @@ func (r *raw) member() {
 		c.SubscriptionID, c.MembershipEpoch, c.Mode = s.SubscriptionID, s.MembershipEpoch, wire.CreditAdd
 		s.credit = wire.Credit{}
 		r.sendBuf = c.Append(r.sendBuf)
+		s.balanceCount += int64(c.CreditCount)
+		s.balanceBytes += int64(c.CreditBytes)
 		r.ask(rawRequest{op: wire.OpCredit, index: -1, also: wire.CodeStaleGeneration})
 	}
 	if s.pulls == 0 {
@@ -183,6 +187,11 @@ func (r *raw) onMsg(m *wire.Msg) {
 		Client: r.id, Group: r.group(), Member: s.MemberID, Partition: r.partition(int(m.Partition)), Sequence: m.Sequence, DeliveryID: m.DeliveryID,
 		Ownership: m.OwnershipEpoch, Attempt: m.Attempt, Payload: identity(m.Key, m.Value), At: checker.Time(r.w.now),
 	})
+	s.balanceCount--
+	s.balanceBytes -= int64(len(m.Value))
+	if s.balanceCount < 0 || s.balanceBytes < 0 {
+		r.w.finding(PropertyProtocol, "raw client %d was sent sequence %d beyond its credit: %d messages and %d bytes are left", r.id, m.Sequence, s.balanceCount, s.balanceBytes)
+	}
 	d.Key, d.Value = nil, make([]byte, len(m.Value))
 	s.held = append(s.held, d)
 }
