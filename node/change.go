@@ -19,7 +19,8 @@ import (
 //
 //  1. inFlight is the number of its ops that were proposed and are not applied:
 //     refs of the kind refChange with its id.
-//  2. It is answered only when inFlight is 0.
+//  2. It is answered only when inFlight is 0, or when the fate of its ops is
+//     unknown: then what may yet be applied is nobody's any more.
 type change struct {
 	id       uint64
 	inFlight int
@@ -165,6 +166,9 @@ func (n *Node) changeApplied(id uint64, o *op.Op, res *machine.Result) {
 			continue
 		}
 		c.inFlight--
+		if res.Code == wire.CodeQuorumLost {
+			c.inFlight = 0
+		}
 		if res.Code != wire.CodeOK {
 			c.end(res.Code, res.Message)
 			return
@@ -184,5 +188,4 @@ func (n *Node) changeApplied(id uint64, o *op.Op, res *machine.Result) {
 		}
 		return
 	}
-	panic("node: change invariant 2: an op of a change was applied that was answered already")
 }

@@ -169,6 +169,33 @@ func TestExplainMessage(t *testing.T) {
 	s.holds(HoldUnreadable, 2, "verify")
 }
 
+// Goal: explain tells an owner that was not told yet: its SUB is answered behind
+// a request that waits for a read.
+func TestExplainUntold(t *testing.T) {
+	s := newStage(t, func(c *Config) { c.Store.ReadCacheBytes = 256 << 10 })
+	p := s.connect()
+	orders, other := p.declare("orders", 1), p.declare("other", 1)
+	p.publish(orders, 0, "a")
+	for range 40 {
+		p.publish(other, 0, strings.Repeat("x", 60_000))
+	}
+	s.forget()
+	p = s.connect()
+	p.join(orders, "g", 1, 0)
+	m := p.consume(1)[0]
+	for from := []uint64{1}; from[0] <= 40; { // its record leaves the cache
+		from = s.must(Query{Kind: QueryTail, Topic: "other", From: from, Max: 4}).Next
+	}
+	s.disk.StallUntil(disk.LaneRead, s.now.Mono.Add(clock.Minute))
+	reject := wire.Nack{SubscriptionID: m.SubscriptionID, TopicID: m.TopicID, Seq: m.Sequence, DeliveryID: m.DeliveryID, OwnershipEpoch: m.OwnershipEpoch, Reason: wire.NackReject}
+	p.send((&wire.Sub{Group: []byte("h"), TopicID: orders, Partition: wire.PartitionAny}).Append(reject.Append(nil)))
+	s.until("the second group", func() bool { return len(s.must(Query{Kind: QueryGroups, Topic: "orders"}).Groups) == 2 })
+	x := s.must(Query{Kind: QueryExplain, Topic: "orders", Group: "h"}).Explained[0]
+	if x.Holds != HoldUntold || x.Owner.Member == 0 || !strings.Contains(x.Why, "SUB is being answered") {
+		t.Fatalf("%s: %s", x.Holds, x.Why)
+	}
+}
+
 // Goal: explain says that a group has as many messages handed out as it may.
 func TestExplainWindowFull(t *testing.T) {
 	s := newStage(t, nil)
