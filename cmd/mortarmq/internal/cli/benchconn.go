@@ -29,7 +29,6 @@ type benchConn struct {
 	inFlight int
 	latency  *hdrhistogram.Histogram
 	done     int
-	cpu      float64
 }
 
 func dialBench(ctx context.Context, addr, token, topic string, partitions uint16, index, inFlight, size int) (*benchConn, error) {
