@@ -60,8 +60,15 @@ func (s *Store) retired() {
 	s.cleanGo()
 }
 
-// cleanLanded goes on. A file that could not be removed is found by recovery.
-func (s *Store) cleanLanded() { s.cleanGo() }
+// cleanLanded goes on. A file that could not be removed is found by recovery. A
+// directory that could not be synced may have lost a name that is in use.
+func (s *Store) cleanLanded() {
+	if c := &s.cleaner; c.flight.SyncFailed() {
+		s.fail(c.flight.Err, "the data directory")
+		return
+	}
+	s.cleanGo()
+}
 
 // cleanGo ends the checkpoint when all is done.
 func (s *Store) cleanGo() {

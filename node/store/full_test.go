@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/mortarmq/mortarmq/clock"
+	"github.com/mortarmq/mortarmq/node/format"
 	"github.com/mortarmq/mortarmq/node/op"
 	"github.com/mortarmq/mortarmq/sim/simdisk"
 	"pgregory.net/rapid"
@@ -197,5 +198,64 @@ func TestAppendAllocates(t *testing.T) {
 	}
 	if n := testing.AllocsPerRun(100, round); n != 0 {
 		t.Fatalf("%v allocations per flush", n)
+	}
+}
+
+// Goal: a full disk does not hide a sync that failed behind it: the store ends,
+// and does not try both again.
+func TestFullDiskHidesNoFailedSync(t *testing.T) {
+	w := newWorld(t, 6)
+	m := &model{}
+	m.start(w)
+	w.recover()
+	w.install(1)
+	w.append2(m, 100)
+	w.until("room to append", w.s.CanAppend)
+	w.disk.SetCapacity(1)
+	w.disk.FailNextSync("journal/0000000001")
+	w.s.Append(w.build(1, make([]byte, 5000)))
+	w.turn()
+	w.until("the end", func() bool { return w.events[EventJournalFailed]+w.events[EventJournalStalled] > 0 })
+	if w.events[EventJournalFailed] == 0 {
+		t.Fatalf("waits for space: %v", w.events)
+	}
+}
+
+// Goal: a directory that could not be synced after files in it were removed ends
+// the store, as any other sync that failed: a name made in it before may be lost.
+func TestFailedSyncAfterRemoval(t *testing.T) {
+	for _, dir := range []string{"checkpoints", "metadata", "journal", "topics"} {
+		w := newWorld(t, 7)
+		m := &model{}
+		m.start(w)
+		w.recover()
+		w.install(1)
+		w.s.CreatePartition(5, 0)
+		r := format.Record{Sequence: 1, Value: []byte("gone soon")}
+		w.s.AppendRecord(5, 0, &r)
+		for round := range 2 {
+			if round == 1 {
+				w.s.DropTopic(5)
+			}
+			for range 60 {
+				w.append2(m, 5000)
+			}
+			m.app.work(true, 3)
+			for w.s.checkpointer.stage != checkpointClean {
+				m.app.work(false, 3)
+				w.turn()
+				if !w.step() {
+					t.Fatalf("%s: no checkpoint", dir)
+				}
+			}
+			if round == 1 {
+				w.disk.FailNextSync(dir)
+			}
+			for w.s.Checkpointing() && w.events[EventJournalFailed] == 0 && w.step() {
+			}
+		}
+		if w.events[EventJournalFailed] == 0 {
+			t.Errorf("%s: went on: %v", dir, w.events)
+		}
 	}
 }

@@ -84,7 +84,7 @@ func (s *Store) snapshotLanded(now clock.Instant) {
 	switch {
 	case s.state == stateEnded:
 		return
-	case n.flight.Err == disk.ErrNoSpace && n.flight.ErrKind != disk.KindSync:
+	case n.flight.Err == disk.ErrNoSpace && !n.flight.SyncFailed():
 		n.opened = n.flight.ErrKind != disk.KindOpen
 		n.stalled, n.retryAt = true, now.Add(s.options.RetryEvery)
 		return

@@ -8,7 +8,9 @@
 // Invariants:
 //
 //  1. Land is true exactly once per flight, with the last completion.
-//  2. Err is that of the first request, in the order of landing, that failed.
+//  2. Err is that of the first request, in the order of landing, that failed; but
+//     a sync that failed goes before everything else. A full disk is waited for
+//     and what it refused is done again: a sync never is.
 //
 // It does not order anything: lanes do.
 package flight
@@ -66,7 +68,7 @@ func (f *Flight) Land(c *disk.Completion) bool {
 		return false
 	}
 	f.waiting--
-	if c.Err != disk.OK && f.Err == disk.OK {
+	if c.Err != disk.OK && f.Err == disk.OK || FailedSync(c.Kind, c.Err) && !f.SyncFailed() {
 		f.Err, f.ErrKind = c.Err, c.Kind
 	}
 	f.N, f.Total = c.N, c.Total
@@ -74,6 +76,24 @@ func (f *Flight) Land(c *disk.Completion) bool {
 		f.Entries = c.Entries
 	}
 	return f.waiting == 0
+}
+
+// SyncFailed says that a sync of the flight failed: nothing is known of what it
+// covered, and a later one that succeeds does not change that.
+func (f *Flight) SyncFailed() bool { return FailedSync(f.ErrKind, f.Err) }
+
+// FailedSync says whether a request was a sync that was carried out and failed,
+// and not one that never began because its file or directory could not be opened.
+func FailedSync(k disk.Kind, e disk.Errno) bool {
+	if k != disk.KindSync && k != disk.KindSyncDir {
+		return false
+	}
+	switch e {
+	case disk.OK, disk.ErrBadHandle, disk.ErrNotExist, disk.ErrTooManyFiles, disk.ErrClosed:
+		return false
+	default:
+		return true
+	}
 }
 
 // Busy says whether something is under way.

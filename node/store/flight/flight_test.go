@@ -7,7 +7,8 @@ import (
 )
 
 // Goal: a flight lands once, with its first failure, and stale or foreign
-// completions do not count.
+// completions do not count. A sync that failed is not hidden by a full disk, which
+// would have it tried again.
 func TestFlight(t *testing.T) {
 	var q Queue
 	f := Flight{Owner: 1, Slot: 7}
@@ -24,7 +25,16 @@ func TestFlight(t *testing.T) {
 	if f.Land(&foreign) || f.Land(&first) || !f.Land(&second) || f.Land(&second) {
 		t.Fatal("landed at the wrong time")
 	}
-	if f.Err != disk.ErrNoSpace || f.ErrKind != disk.KindWrite || f.Busy() {
+	if f.Err != disk.ErrIO || f.ErrKind != disk.KindSync || !f.SyncFailed() || f.Busy() {
+		t.Fatal(f.Err, f.ErrKind)
+	}
+	// A sync that never began is no failed one: nothing was open.
+	f.Submit(&q, disk.Request{Kind: disk.KindOpen})
+	f.Submit(&q, disk.Request{Kind: disk.KindSync})
+	reqs = q.Take(nil)
+	first = disk.Completion{Tag: reqs[0].Tag, Kind: disk.KindOpen, Err: disk.ErrNoSpace}
+	second = disk.Completion{Tag: reqs[1].Tag, Kind: disk.KindSync, Err: disk.ErrBadHandle}
+	if f.Land(&first) || !f.Land(&second) || f.Err != disk.ErrNoSpace || f.SyncFailed() {
 		t.Fatal(f.Err, f.ErrKind)
 	}
 	f.Submit(&q, disk.Request{Kind: disk.KindSync})

@@ -51,8 +51,15 @@ func (j *Journal) Retire(first uint64) {
 }
 
 // retireLanded ends it. A file that could not be removed is found again by the
-// next recovery.
-func (j *Journal) retireLanded() { j.emit(Event{Kind: EventRetired}) }
+// next recovery. A directory that could not be synced may have lost the name of a
+// file that is in use.
+func (j *Journal) retireLanded() {
+	if r := &j.retirer; r.flight.SyncFailed() {
+		j.fail(r.flight.Err, "journal")
+		return
+	}
+	j.emit(Event{Kind: EventRetired})
+}
 
 // Fresh gives the requests' end of forming: the first file of a new directory
 // is prepared and the journal runs, empty.

@@ -4,6 +4,7 @@ import (
 	"github.com/mortarmq/mortarmq/disk"
 	"github.com/mortarmq/mortarmq/node/format"
 	"github.com/mortarmq/mortarmq/node/op"
+	"github.com/mortarmq/mortarmq/node/store/flight"
 )
 
 // removeBatch bounds the requests of a removal that are under way.
@@ -112,13 +113,14 @@ func (s *Set) buried(g *grave) {
 // remover removes a directory with all that is in it, and syncs its parent.
 type remover struct {
 	task
-	stack  []removal // what is on top is removed first
-	list   string    // the directory being listed
-	parent string
-	failed bool
-	synced bool
-	grave  *grave
-	waiter worker
+	stack    []removal // what is on top is removed first
+	list     string    // the directory being listed
+	parent   string
+	failed   bool
+	synced   bool
+	unsynced disk.Errno // what became of the parent's sync
+	grave    *grave
+	waiter   worker
 }
 
 type removal struct {
@@ -145,17 +147,23 @@ func (r *remover) completed(_ *Set, c *disk.Completion) {
 		}
 	case disk.KindRemove:
 		r.failed = r.failed || c.Err != disk.OK && c.Err != disk.ErrNotExist
+	case disk.KindSyncDir:
+		r.unsynced = c.Err
 	}
 }
 
 // advance goes on. A failure ends it: what is left is removed after the next
-// start, as a directory of an unknown topic.
+// start, as a directory of an unknown topic. A sync that failed ends the set: the
+// parent holds names of other topics (invariant 10).
 func (r *remover) advance(s *Set) {
 	for r.waiting == 0 {
 		r.takeErr()
 		switch {
 		case r.synced:
 			s.end(r)
+			if flight.FailedSync(disk.KindSyncDir, r.unsynced) {
+				s.fail(r.parent, r.unsynced)
+			}
 			if r.grave != nil {
 				s.buried(r.grave)
 			}
