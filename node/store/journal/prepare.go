@@ -24,6 +24,7 @@ type preparer struct {
 	flight  flight.Flight
 	state   prepareState
 	number  uint64
+	from    uint64 // the retired file that is renamed, 0 for none
 	size    int64
 	opened  bool
 	retryAt clock.Instant
@@ -60,11 +61,14 @@ func (j *Journal) prepareAgain() {
 	p := &j.preparer
 	path, handle := format.JournalName(p.number), j.writeHandle(p.number)
 	if len(j.free) > 0 && p.state == prepareNone {
-		p.state, p.opened = prepareRename, true
-		p.flight.Submit(&j.queue, disk.Request{Kind: disk.KindRename, Lane: disk.LaneBackground, Path: format.JournalName(j.free[0]), Path2: path})
+		p.from = j.free[0]
+		j.free = j.free[:copy(j.free, j.free[1:])]
+	}
+	if p.from > 0 {
+		p.state = prepareRename
+		p.flight.Submit(&j.queue, disk.Request{Kind: disk.KindRename, Lane: disk.LaneBackground, Path: format.JournalName(p.from), Path2: path})
 		p.flight.Submit(&j.queue, disk.Request{Kind: disk.KindSyncDir, Lane: disk.LaneBackground, Path: "journal"})
 		p.flight.Submit(&j.queue, disk.Request{Kind: disk.KindOpen, Lane: disk.LaneBackground, Flags: disk.FlagDirect, Handle: handle, Path: path})
-		j.free = j.free[:copy(j.free, j.free[1:])]
 		return
 	}
 	if p.state != prepareStalled || !p.opened {
@@ -93,7 +97,7 @@ func (j *Journal) prepared(now clock.Instant) {
 		j.fail(p.flight.Err, format.JournalName(p.number))
 		return
 	}
-	p.state = prepareReady
+	p.state, p.from = prepareReady, 0
 	switch {
 	case j.phase == phaseRewriting:
 		j.rewriteReady()

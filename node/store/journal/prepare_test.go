@@ -1,0 +1,109 @@
+package journal
+
+import (
+	"testing"
+
+	"github.com/mortarmq/mortarmq/clock"
+	"github.com/mortarmq/mortarmq/disk"
+	"github.com/mortarmq/mortarmq/node/op"
+)
+
+// bench drives a journal on a disk that takes everything, but for what refuse
+// says.
+type bench struct {
+	j       *Journal
+	now     clock.Instant
+	open    map[disk.Handle]bool
+	refuse  func(r *disk.Request) disk.Errno
+	renames int
+	events  map[EventKind]int
+}
+
+func (b *bench) settle() {
+	for {
+		var ev Event
+		for b.j.Next(&ev) {
+			if b.events[ev.Kind]++; ev.Kind == EventRewritten {
+				b.j.Stream(1)
+			}
+		}
+		reqs := b.j.Take(nil)
+		if len(reqs) == 0 {
+			return
+		}
+		for i := range reqs {
+			r := &reqs[i]
+			c := disk.Completion{Tag: r.Tag, Kind: r.Kind, Handle: r.Handle, Err: b.refuse(r)}
+			switch {
+			case c.Err != disk.OK:
+			case r.Kind == disk.KindOpen:
+				b.open[r.Handle] = true
+			case r.Kind == disk.KindClose:
+				delete(b.open, r.Handle)
+			case r.Kind == disk.KindRename:
+				b.renames++
+			case r.Kind == disk.KindWrite, r.Kind == disk.KindZero, r.Kind == disk.KindSync:
+				if !b.open[r.Handle] {
+					c.Err = disk.ErrBadHandle
+				}
+			}
+			b.j.Complete(b.now, &c)
+		}
+	}
+}
+
+// Goal: a retired file that cannot get its new name because the directory has no
+// room is tried again, and does not end the journal.
+func TestRenameOnFullDisk(t *testing.T) {
+	full, refused := false, false
+	b := &bench{open: map[disk.Handle]bool{}, events: map[EventKind]int{}}
+	b.refuse = func(r *disk.Request) disk.Errno {
+		switch {
+		case r.Kind == disk.KindRename && full:
+			refused = true
+			return disk.ErrNoSpace
+		case r.Kind == disk.KindOpen && refused && r.Flags&disk.FlagCreate == 0:
+			return disk.ErrNotExist // it has no such name
+		}
+		return disk.OK
+	}
+	b.j = New(Options{FileBytes: 16 << 10, FreeFiles: 4, IdleMarkAfter: clock.Second, RetryEvery: clock.Second, ReadChunkBytes: 8 << 10, Owner: 2, Handles: 2 << 24})
+	b.j.Fresh([16]byte{1})
+	b.settle()
+	append1 := func() {
+		t.Helper()
+		if !b.j.CanAppend() {
+			t.Fatalf("cannot append: %v", b.events)
+		}
+		number, hash := b.j.Last()
+		var o op.Builder
+		o.Add(&op.Op{Kind: op.KindPublish, Value: make([]byte, 5000)})
+		o.Seal(op.Header{Number: number + 1, Epoch: 1, PrevHash: hash})
+		b.j.Append(&o)
+		b.settle()
+	}
+	for range 5 {
+		append1()
+	}
+	full = true
+	b.j.Retire(b.j.Current())
+	b.settle()
+	for range 2 {
+		append1()
+	}
+	if !refused || b.events[EventFailed] > 0 {
+		t.Fatalf("no rename was refused, or it ended the journal: %v", b.events)
+	}
+	for round := range 3 {
+		if round == 1 {
+			full, refused = false, false
+		}
+		b.now = b.now.Add(2 * clock.Second)
+		b.j.Tick(b.now)
+		b.settle()
+	}
+	if b.events[EventFailed] > 0 || b.renames == 0 || !b.j.Prepared() {
+		t.Fatalf("%v, %d renames, prepared %v", b.events, b.renames, b.j.Prepared())
+	}
+	append1()
+}
