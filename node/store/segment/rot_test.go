@@ -101,3 +101,18 @@ func TestReadErrorOnce(t *testing.T) {
 		t.Fatalf("status %d, %+v", st, w.damages())
 	}
 }
+
+// Goal: a recovery that takes longer than the pause between two verifications does
+// not leave a deadline behind that has passed and that no Tick moves.
+func TestNoDeadlinePassesInRecovery(t *testing.T) {
+	w, at := filled(t, smallOptions())
+	w.s.Tick(w.now)
+	w.s.Recover(at, true)
+	w.now = w.now.Add(5 * w.o.ScrubPause)
+	w.s.Tick(w.now)
+	if d := w.s.NextDeadline(); d <= w.now {
+		t.Fatalf("a deadline at %d, now is %d", d, w.now)
+	}
+	w.until(EventRecovered, nil)
+	w.until(EventScrubbed, nil)
+}

@@ -171,7 +171,10 @@ func (s *Set) Tick(now clock.Instant) {
 
 // NextDeadline is when Tick is next needed though nothing happened.
 func (s *Set) NextDeadline() clock.Instant {
-	at := min(s.retryAt, s.scrub.at, s.lingerDeadline())
+	at := min(s.retryAt, s.lingerDeadline())
+	if s.recovery == nil { // nothing is verified before
+		at = min(at, s.scrub.at)
+	}
 	if s.readsAt > s.now && !s.readQueue.empty() {
 		at = min(at, s.readsAt)
 	}
