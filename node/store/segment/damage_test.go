@@ -307,3 +307,66 @@ func TestFullDisk(t *testing.T) {
 		}
 	}
 }
+
+// Goal: a partition whose directory cannot be read is damaged as a whole, and its
+// records are refused; a lack of descriptors or of rights, there or at the active
+// segment, is no damage, and ends the start.
+func TestCannotBeLookedAt(t *testing.T) {
+	for _, c := range []struct {
+		kind   disk.Kind
+		err    disk.Errno
+		damage bool
+	}{
+		{disk.KindList, disk.ErrIO, true},
+		{disk.KindList, disk.ErrPermission, false},
+		{disk.KindList, disk.ErrTooManyFiles, false},
+		{disk.KindOpen, disk.ErrIO, true},
+		{disk.KindOpen, disk.ErrPermission, false},
+		{disk.KindOpen, disk.ErrTooManyFiles, false},
+	} {
+		w := newWorld(t, 5, smallOptions())
+		w.s.CreatePartition(2, 0)
+		for seq := op.Sequence(1); seq <= 30; seq++ {
+			r := record(2, 0, seq, 5000)
+			w.s.Append(2, 0, &r)
+		}
+		at := w.flush(1)
+		if at[0].Base == 1 {
+			t.Fatal("one segment")
+		}
+		w.settle()
+		w.boot()
+		w.s.Tick(w.now)
+		w.s.Recover(at, true)
+		for refused := false; !refused; {
+			for _, r := range w.s.Take(nil) {
+				if r.Kind == c.kind && (r.Path == "topics/2/0" || strings.HasSuffix(r.Path, format.SegmentSuffix)) {
+					w.s.Complete(&disk.Completion{Tag: r.Tag, Kind: r.Kind, Handle: r.Handle, Err: c.err})
+					refused = true
+					continue
+				}
+				w.d.Submit([]disk.Request{r})
+			}
+			w.now = w.now.Add(clock.Second)
+			w.d.Advance(w.now)
+			for _, done := range w.d.Poll(nil) {
+				w.s.Complete(&done)
+			}
+		}
+		if !c.damage {
+			w.until(EventFailed, nil)
+			continue
+		}
+		w.until(EventDamage, nil)
+		w.until(EventRecovered, nil)
+		for _, seq := range []op.Sequence{1, at[0].Base, at[0].Last} {
+			want := Damaged
+			if seq == 1 && c.kind == disk.KindOpen {
+				want = Hit // it lies in a segment of its own
+			}
+			if _, st := w.read(2, 0, seq); st != want {
+				t.Fatalf("%s %s: record %d: status %d", c.kind, c.err, seq, st)
+			}
+		}
+	}
+}

@@ -13,8 +13,15 @@ import (
 // files.
 func (r *restorer) listed(s *Set, err disk.Errno) {
 	p, pos := r.p, r.pos
-	if err != disk.OK && err != disk.ErrNotExist {
-		r.damaged(s, Damage{Path: p.dir(), Sequence: 1, What: "cannot be listed: " + err.String()})
+	switch {
+	case notDamage(err):
+		s.fail(p.dir(), err)
+		r.finish(s)
+		return
+	case err == disk.ErrIO:
+		d := Damage{Path: p.dir(), Sequence: 1, What: "cannot be listed: " + err.String(), Tail: true}
+		s.noteDamage(p, d, 1, sequenceMax) // of no segment is known that it is there
+		r.finish(s)
 		return
 	}
 	r.sortNames(s)
@@ -39,6 +46,14 @@ func (r *restorer) listed(s *Set, err disk.Errno) {
 		}
 		r.step = restoreProbe
 	}
+}
+
+// notDamage says that a file or directory could not be looked at for a reason
+// that says nothing of what is in it: no descriptor was left, or the user has no
+// right to it. The start ends there. Taken for damage it would cost what the
+// journal still has for the partition (invariant 9).
+func notDamage(err disk.Errno) bool {
+	return err != disk.OK && err != disk.ErrIO && err != disk.ErrNotExist
 }
 
 // entriesIn gives how many whole entries an index file of size bytes may hold.
@@ -95,7 +110,7 @@ func (r *restorer) sortNames(s *Set) {
 // index that was not seen yet.
 func (r *restorer) startProbe(s *Set, err disk.Errno) {
 	switch {
-	case err == disk.ErrTooManyFiles:
+	case err == disk.ErrTooManyFiles, !r.data.open && notDamage(err):
 		s.fail(r.path(), err)
 		r.finish(s)
 		return
