@@ -10,6 +10,7 @@ import (
 	"os"
 	"runtime"
 	"runtime/debug"
+	"sync"
 
 	"github.com/mortarmq/mortarmq/clock"
 	"github.com/mortarmq/mortarmq/node"
@@ -59,9 +60,7 @@ func (m Main) fail(err error) int {
 }
 
 func (m Main) serve(c *config.Config) error {
-	// While the loop waits in a system call for the disk its processor is lent
-	// out only after a while; one more keeps the readers going meanwhile.
-	runtime.GOMAXPROCS(max(runtime.GOMAXPROCS(0), runtime.NumCPU()+1))
+	widen.Do(func() { runtime.GOMAXPROCS(processors(runtime.GOMAXPROCS(0), os.Getenv("GOMAXPROCS"))) })
 	log := newLogger(c, m.Stderr)
 	h, err := host.Open(hostOptions(c, log))
 	if err != nil {
@@ -90,6 +89,20 @@ func (m Main) serve(c *config.Config) error {
 		}
 	}()
 	return h.Run(context.Background())
+}
+
+// widen is done once in a process, however many runs it has.
+var widen sync.Once
+
+// processors gives how many the process is to have. While the loop waits in a
+// system call for the disk its processor is lent out only after a while; one more
+// than the runtime gives - the machine's, or those of the container's limit - keeps
+// the readers going meanwhile. What an operator set stays as it is.
+func processors(given int, set string) int {
+	if set != "" {
+		return given
+	}
+	return given + 1
 }
 
 func newLogger(c *config.Config, w io.Writer) *slog.Logger {
