@@ -26,6 +26,7 @@ type linearOp struct {
 	high   int    // and at most
 	hash   uint64 // append: the chain after it, by this operation's own payload
 	call   Time
+	late   bool // just behind call
 	ret    Time
 	source int // index of the Publish, -1 for a read
 	what   string
@@ -40,10 +41,11 @@ const unbounded = 1 << 60
 func linear(x *index, l *Log, steps int) (found []Finding, conclusive bool) {
 	chain := chainOf(l)
 	ops := linearOps(x, l, chain)
-	if found = direct(x, l, ops); len(found) > 0 {
+	found, earliest := direct(x, l, ops)
+	if len(found) > 0 {
 		return found, true
 	}
-	ok, conclusive := search(ops, chain, steps)
+	ok, conclusive := search(tighten(ops, earliest), chain, steps)
 	if !ok && conclusive {
 		p := Finding{Property: PropertyLinear}
 		return []Finding{finding(p.Property, 0, "%v: no order of %d operations explains what clients were told", l.Partition, len(ops))}, true
@@ -199,8 +201,8 @@ func refusal(p *Publish, ids producerAt, firstOf map[uint64]int, lastOf map[uint
 // p(s) into its interval; a length of at least s within an interval puts p(s)
 // before its end, one of at most s puts p(s+1) after its begin. The bounds can
 // be met together exactly when the latest lower bound up to s is not after the
-// upper bound of s.
-func direct(x *index, l *Log, ops []linearOp) (found []Finding) {
+// upper bound of s. It also gives those latest lower bounds.
+func direct(x *index, l *Log, ops []linearOp) (found []Finding, earliest []Time) {
 	n := len(l.Records)
 	lower, upper := make([]Time, n+2), make([]Time, n+2)
 	by := make([]int, n+2) // which op set the upper bound
@@ -220,7 +222,7 @@ func direct(x *index, l *Log, ops []linearOp) (found []Finding) {
 			firstCall[o.low] = min(firstCall[o.low], o.call)
 			if !o.dedup {
 				if appended[o.low] {
-					return append(found, opFinding(x, l, o, "another publish was told that it had appended this record"))
+					return append(found, opFinding(x, l, o, "another publish was told that it had appended this record")), nil
 				}
 				appended[o.low] = true
 				lower[o.low] = max(lower[o.low], o.call)
@@ -229,7 +231,7 @@ func direct(x *index, l *Log, ops []linearOp) (found []Finding) {
 			continue
 		}
 		if o.low > n || o.low > o.high {
-			return append(found, opFinding(x, l, o, "the log never had what this says"))
+			return append(found, opFinding(x, l, o, "the log never had what this says")), nil
 		}
 		if o.low > 0 {
 			limit(o.low, o.ret, i)
@@ -238,17 +240,19 @@ func direct(x *index, l *Log, ops []linearOp) (found []Finding) {
 			lower[o.high+1] = max(lower[o.high+1], o.call)
 		}
 	}
+	earliest = make([]Time, n+2)
 	var latest Time
 	for s := 1; s <= n; s++ {
 		if firstCall[s] != Forever {
 			lower[s] = max(lower[s], firstCall[s])
 		}
 		latest = max(latest, lower[s])
+		earliest[s] = latest
 		if latest > upper[s] {
-			return append(found, opFinding(x, l, &ops[by[s]], "what comes before it in the log came later in time"))
+			return append(found, opFinding(x, l, &ops[by[s]], "what comes before it in the log came later in time")), nil
 		}
 	}
-	return nil
+	return nil, earliest
 }
 
 func opFinding(x *index, l *Log, o *linearOp, why string) Finding {
@@ -264,6 +268,54 @@ func opFinding(x *index, l *Log, o *linearOp, why string) Finding {
 type linearState struct {
 	length int
 	hash   uint64
+}
+
+// tighten makes the search's work smaller and takes no order away: the call of an
+// append moves to the earliest point that the other operations leave it, so that
+// nothing is guessed about a publish without answer; and a read goes that says no
+// more than something that had ended before it.
+func tighten(ops []linearOp, earliest []Time) []linearOp {
+	byReturn := slices.Clone(ops)
+	slices.SortStableFunc(byReturn, func(a, b linearOp) int { return cmp.Compare(a.ret, b.ret) })
+	tight := make([]linearOp, 0, len(ops))
+	known, ended := 0, 0
+	readAt, reads := -1, Time(-1) // of the reads of one instant the one that says most
+	for _, o := range ops {       // in the order of calls
+		for ended < len(byReturn) && byReturn[ended].ret < o.call {
+			known = max(known, byReturn[ended].low)
+			ended++
+		}
+		switch {
+		case o.append:
+			if at := earliest[o.low]; at > o.call {
+				o.call, o.late = at, true
+			}
+		case o.high == unbounded && o.low <= known:
+			continue
+		case o.high == unbounded && o.call == o.ret && o.call == reads:
+			tight[readAt].low = max(tight[readAt].low, o.low)
+			continue
+		case o.high == unbounded && o.call == o.ret:
+			readAt, reads = len(tight), o.call
+		}
+		tight = append(tight, o)
+	}
+	slices.SortStableFunc(tight, func(a, b linearOp) int { return cmp.Compare(a.call, b.call) })
+	return tight
+}
+
+// span gives the interval for the search, on a scale that has room between two
+// instants: a call that was moved comes behind the one that it was moved to.
+func (o *linearOp) span() (call, ret int64) {
+	const scale = 4
+	call, ret = int64(o.call)*scale, int64(Forever)
+	if o.late {
+		call++
+	}
+	if o.ret < Forever/scale-1 {
+		ret = int64(o.ret)*scale + scale - 1
+	}
+	return call, ret
 }
 
 // cut gives at most limit operations, a prefix by call, and with them the later
@@ -292,7 +344,8 @@ func search(ops []linearOp, chain []uint64, steps int) (ok, conclusive bool) {
 	ops = cut(ops, linearOperationsMax)
 	history := make([]porcupine.Operation, len(ops))
 	for i := range ops {
-		history[i] = porcupine.Operation{Input: &ops[i], Call: int64(ops[i].call), Return: int64(ops[i].ret)}
+		call, ret := ops[i].span()
+		history[i] = porcupine.Operation{Input: &ops[i], Call: call, Return: ret}
 	}
 	left := steps
 	model := porcupine.Model{

@@ -140,8 +140,13 @@ func TestLinearAgrees(t *testing.T) {
 		x := newIndex(h)
 		chain := chainOf(&h.Logs[0])
 		ops := linearOps(x, &h.Logs[0], chain)
-		found := direct(x, &h.Logs[0], ops)
+		found, earliest := direct(x, &h.Logs[0], ops)
 		ok, conclusive := search(ops, chain, 1_000_000)
+		if len(found) == 0 {
+			if tight, _ := search(tighten(ops, earliest), chain, 1_000_000); !tight {
+				t.Fatalf("tightening took an order away from %+v", ops)
+			}
+		}
 		if !conclusive || ok != (len(found) == 0) {
 			t.Fatalf("porcupine %v (conclusive %v), direct %v of %+v", ok, conclusive, found, ops)
 		}

@@ -65,6 +65,7 @@ type host struct {
 	lastDown string // why it went down
 	stopping bool   // for good: it is not started again
 	served   bool   // this incarnation has served
+	formed   bool   // one has
 }
 
 func newHost(w *world) *host {
@@ -255,6 +256,7 @@ func (h *host) turn() {
 		return
 	}
 	h.served = h.served || h.serving()
+	h.formed = h.formed || h.served
 	h.w.judge.afterTurn()
 }
 

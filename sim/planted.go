@@ -29,7 +29,7 @@ var bugs = []Bug{
 	{"dedup_entry_for_refused_publish", PropertyDurable, []string{PropertyInvariant, PropertyLiveness, checker.PropertyLost, checker.PropertyLinear, checker.PropertyInconsistent}, "a refused publish leaves its sequence in the window, and the repeat is called a duplicate"},
 	{"ledger_not_replayed", PropertyReplay, []string{checker.PropertyBooksFall, checker.PropertyAtLeastOnce, checker.PropertyDeadLetter}, "ACKs in the journal are not replayed"},
 	{"ack_floor_off_by_one", PropertyInvariant, []string{checker.PropertyBooks, checker.PropertyAtLeastOnce}, "an ACK settles the next message too"},
-	{"sequence_reused_after_recovery", PropertyReplay, []string{PropertyPanic, PropertyInvariant, checker.PropertyInconsistent}, "a recovered partition begins one sequence too low"},
+	{"sequence_reused_after_recovery", PropertyReplay, []string{PropertyPanic, PropertyInvariant, checker.PropertyLost, checker.PropertyInconsistent}, "a recovered partition begins one sequence too low"},
 	{"ownership_epoch_not_raised", checker.PropertyOwnership, nil, "a partition changes hands under its old epoch"},
 	{"dead_letter_twice", checker.PropertyDeadLetter, []string{PropertyInvariant}, "a message that died gets a second dead letter"},
 	{"credit_leak", PropertyLiveness, nil, "credit that is given back gets lost, until nothing is left"},
