@@ -92,8 +92,9 @@ func (h *Host) Stop() {
 func (h *Host) Run(ctx context.Context) error {
 	release := context.AfterFunc(ctx, h.Stop)
 	defer release()
-	l := loop{Host: h, timer: time.NewTimer(time.Hour)}
+	l := loop{Host: h, timer: time.NewTimer(time.Hour), armed: clock.Never}
 	defer l.timer.Stop()
+	l.timer.Stop()
 	return l.run()
 }
 
@@ -112,6 +113,7 @@ func (h *Host) Close() {
 type loop struct {
 	*Host
 	timer       *time.Timer
+	armed       clock.Instant // when the timer fires; Never: it is not set
 	in          []node.Input
 	events      []net.Event
 	completions []disk.Completion
@@ -141,25 +143,31 @@ func (l *loop) run() error {
 	}
 }
 
-// wait blocks until something happened or the node's deadline is reached.
+// wait blocks until something happened or the node's deadline is reached. The
+// timer is set again only for an earlier deadline: one that moves away with each
+// turn, as the idle mark's does, would cost the runtime a wake-up of its poller
+// every time.
 func (l *loop) wait() {
-	select {
-	case <-l.wake:
-		return
-	default:
-	}
-	if l.out.Deadline == clock.Never {
-		<-l.wake
-		return
-	}
-	d := time.Duration(l.out.Deadline.Sub(l.clock.Read().Mono))
-	if d <= 0 {
-		return
-	}
-	l.timer.Reset(d)
-	select {
-	case <-l.wake:
-	case <-l.timer.C:
+	for {
+		select {
+		case <-l.wake:
+			return
+		default:
+		}
+		if l.out.Deadline < l.armed {
+			d := l.out.Deadline.Sub(l.clock.Read().Mono)
+			if d <= 0 {
+				return
+			}
+			l.timer.Reset(time.Duration(d))
+			l.armed = l.out.Deadline
+		}
+		select {
+		case <-l.wake:
+			return
+		case <-l.timer.C:
+			l.armed = clock.Never
+		}
 	}
 }
 
