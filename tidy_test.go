@@ -54,6 +54,7 @@ var rooms = []room{
 	{path: "client/core", det: true, may: []string{"wire", "clock", "net", "fault"}},
 	{path: "client", may: []string{"client/core", "net", "net/tcp", "wire", "clock/..."}},
 	{path: "sim", det: true, may: []string{"node/...", "client/core", "wire", "clock", "disk", "net", "fault", "checker"}},
+	{path: "sim/simtrans", det: true, may: []string{"wire/msgtrans", "clock", "net", "sim/simnet", "sim/prng"}},
 	{path: "checker", may: []string{"wire", "github.com/anishathalye/porcupine"}},
 	{path: "scenarios", may: []string{"sim/..."}},
 	{path: "cmd", may: []string{"..."}},

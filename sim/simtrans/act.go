@@ -197,10 +197,10 @@ func (w *world) lines() (open int) {
 // farewell closes every connection in order and looks at what is left.
 func (w *world) farewell() {
 	j := w.judge
-	w.runFor(clock.Second, nil)
 	for _, e := range w.endpoints {
 		e.leaving = true
 	}
+	w.runFor(2*clock.Second, nil)
 	w.each(func(e *endpoint, c *conn) {
 		if c.line != nil && c.usable() {
 			// Both are heard out: neither has anything on its way.

@@ -19,7 +19,7 @@ type endpoint struct {
 	parts   Parts
 	chance  *prng.Rand
 	honest  bool // answers everything at once, once
-	leaving bool // dials nobody any more
+	leaving bool // dials nobody any more and has nothing to say
 	codec   *wire.Codec
 	limits  wire.Limits
 	lines   []*line
@@ -207,7 +207,7 @@ func (e *endpoint) due(c *conn) {
 	}
 	if c.beatAt <= e.now {
 		c.beatAt = e.now.Add(heartbeat)
-		if c.room() {
+		if c.room() && !e.leaving {
 			e.message(c)
 		}
 	}

@@ -63,6 +63,10 @@ func (p *Pairing[T]) Unmatched() uint64 { return p.unmatched }
 // OneWay issues the id of a message that wants no answer.
 func (p *Pairing[T]) OneWay() MessageID { return p.issue() }
 
+// ContinueAfter makes the ids go on after last, as if everything up to it had been
+// issued: that is how simulations and tests come to the wrap. What is pending stays.
+func (p *Pairing[T]) ContinueAfter(last MessageID) { p.last = last }
+
 // Begin issues the id of a request and makes it pending until deadline. It
 // fails with [ErrPendingFull] if there are too many already.
 func (p *Pairing[T]) Begin(deadline Instant, value T) (MessageID, error) {

@@ -55,7 +55,7 @@ func TestPairingAgreesWithAList(t *testing.T) {
 		now, value, unmatched := Instant(0), 0, uint64(0)
 		// Close to the wrap as often as not.
 		model.last = rapid.SampledFrom([]MessageID{0, math.MaxUint32 - 3}).Draw(t, "last")
-		p.last = model.last
+		p.ContinueAfter(model.last)
 		pick := func(t *rapid.T) MessageID {
 			if len(model.pending) > 0 && rapid.Bool().Draw(t, "known") {
 				return rapid.SampledFrom(model.pending).Draw(t, "pending").ID
@@ -178,7 +178,7 @@ func TestIDsWrapPastPending(t *testing.T) {
 	if id, err := p.Begin(100, "old"); id != 1 || err != nil {
 		t.Fatal(id, err)
 	}
-	p.last = math.MaxUint32 - 1
+	p.ContinueAfter(math.MaxUint32 - 1)
 	if id := p.OneWay(); id != math.MaxUint32 {
 		t.Fatalf("%d before the wrap", id)
 	}
