@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/mortarmq/mortarmq/clock"
+	"github.com/mortarmq/mortarmq/disk"
 	"github.com/mortarmq/mortarmq/node/format"
 	"github.com/mortarmq/mortarmq/node/op"
 	"github.com/mortarmq/mortarmq/sim/simdisk"
@@ -115,4 +116,62 @@ func TestNoDeadlinePassesInRecovery(t *testing.T) {
 	}
 	w.until(EventRecovered, nil)
 	w.until(EventScrubbed, nil)
+}
+
+// Goal: a read that failed once is no damage: it is tried again before anything is
+// said.
+func TestReadIsTriedAgain(t *testing.T) {
+	w, at := filled(t, smallOptions())
+	w.recover(at)
+	failed := 0
+	for rec, st := w.s.Read(1, 0, 1); ; rec, st = w.s.Read(1, 0, 1) {
+		if st == Hit {
+			if want := record(1, 0, 1, 700); !same(&rec, &want) {
+				t.Fatal("another record")
+			}
+			break
+		}
+		if st != Pending {
+			t.Fatalf("status %d after %d failures", st, failed)
+		}
+		for _, r := range w.s.Take(nil) {
+			if r.Kind == disk.KindRead && failed == 0 {
+				failed++
+				w.s.Complete(&disk.Completion{Tag: r.Tag, Kind: r.Kind, Handle: r.Handle, Buf: r.Buf, Err: disk.ErrIO})
+				continue
+			}
+			w.d.Submit([]disk.Request{r})
+		}
+		w.now = w.now.Add(clock.Millisecond)
+		w.d.Advance(w.now)
+		for _, c := range w.d.Poll(nil) {
+			w.s.Complete(&c)
+		}
+	}
+	if failed == 0 || len(w.s.Damage(1, 0)) > 0 {
+		t.Fatalf("%d failures, damage %v", failed, w.s.Damage(1, 0))
+	}
+}
+
+// Goal: what Read gave stays as it is until Take, though its topic is dropped in
+// the same turn.
+func TestBorrowedUntilTake(t *testing.T) {
+	w, at := filled(t, smallOptions())
+	w.recover(at)
+	if _, st := w.read(1, 0, 1); st != Hit { // from the disk
+		t.Fatal(st)
+	}
+	r := record(1, 0, 301, 700)
+	w.s.Append(1, 0, &r)
+	cached, st := w.s.Read(1, 0, 1)
+	tail, st2 := w.s.Read(1, 0, 301)
+	if st != Hit || st2 != Hit {
+		t.Fatal(st, st2)
+	}
+	w.s.DropTopic(1)
+	first := record(1, 0, 1, 700)
+	if !same(&cached, &first) || !same(&tail, &r) {
+		t.Fatal("overwritten in the turn")
+	}
+	w.settle()
 }
