@@ -71,3 +71,36 @@ func TestJournalCap(t *testing.T) {
 	p = s.connect()
 	p.publish(orders, 0, value)
 }
+
+// Goal: what was acknowledged and lies in the journal alone is kept, over the
+// checkpoints that let go of the journal, though the end of its partition is damaged;
+// it is read once the damage is repaired, and so is the rest.
+func TestDamageKeepsWhatTheJournalHas(t *testing.T) {
+	s := newStage(t, func(c *Config) { c.Store.CheckpointEvery = clock.Second })
+	p := s.connect()
+	orders := p.declare("orders", 1)
+	p.publish(orders, 0, "a")
+	s.until("a checkpoint", func() bool { return s.node.store.Stats().Checkpoints > 0 && !s.node.store.Checkpointing() })
+	p.publish(orders, 0, "in the journal")
+	s.kill()
+	rot := func() {
+		if !s.disk.Rot(fmt.Sprintf("topics/%d/0/1.mqs", orders), 8, []byte{0xFF}) {
+			t.Fatal("no segment to rot")
+		}
+	}
+	rot()
+	s.kill()
+	p = s.connect()
+	if e := p.refused(orders, 0, "never"); e.Code != wire.CodeInternal {
+		t.Fatalf("%v %s", e.Code, e.Message)
+	}
+	s.pass(3 * clock.Second)
+	rot()
+	s.kill()
+	for i, want := range []string{"a", "in the journal"} {
+		a := s.must(Query{Kind: QueryTail, Topic: "orders", From: []uint64{uint64(i + 1)}, Max: 1})
+		if len(a.Records) != 1 || string(a.Records[0].Value) != want {
+			t.Fatalf("%+v", a.Records)
+		}
+	}
+}

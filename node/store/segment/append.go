@@ -13,7 +13,7 @@ func (s *Set) Append(topic op.TopicID, part op.PartitionID, rec *format.Record) 
 	assert(p != nil && s.recovery == nil, "Append to an unknown partition, or during recovery")
 	assert(rec.Sequence == p.last+1, "invariant 1: a sequence that does not follow")
 	n := rec.Size()
-	if p.base == 0 || p.offset+int64(n) > s.o.SegmentMaxBytes && p.offset > format.SegmentHeaderSize {
+	if p.base == 0 || p.behind || p.offset+int64(n) > s.o.SegmentMaxBytes && p.offset > format.SegmentHeaderSize {
 		s.roll(p, rec.Sequence)
 	}
 	if p.broken {
@@ -45,7 +45,7 @@ func (s *Set) Append(topic op.TopicID, part op.PartitionID, rec *format.Record) 
 // roll begins the segment whose first record is base. Its files come with the
 // first write.
 func (s *Set) roll(p *partition, base op.Sequence) {
-	p.base, p.offset, p.indexed, p.entries = base, format.SegmentHeaderSize, 0, 0
+	p.base, p.offset, p.indexed, p.entries, p.behind = base, format.SegmentHeaderSize, 0, 0, false
 	p.segments = append(p.segments, segment{base: base})
 }
 

@@ -23,7 +23,8 @@
 //     lie in its segments in that order.
 //  2. A segment's file is named after its first record; a record begins a new
 //     one if it would end beyond SegmentMaxBytes and is not the first. Bytes and
-//     names are a function of the records and of the options alone.
+//     names are a function of the records and of the options alone, but for what
+//     follows damage (9).
 //  3. Chunks of a partition are contiguous, and every byte that is not known to
 //     be written is in one.
 //  4. A partition has one writer at a time; it writes in order, and syncs only
@@ -36,9 +37,12 @@
 //     (DirtyBytes): those are never dropped.
 //  8. An index is a hint: an entry counts if the segment agrees with it. One
 //     that is missing or wrong is rebuilt from its segment alone.
-//  9. Damage is of one partition. Its files are left as they are; what is
-//     appended behind damage that the writer cannot get past is counted, so
-//     that positions stay right, and not kept.
+//  9. Damage is of one partition, and what the position names of it is left as it
+//     is. If recovery finds the end of the active segment damaged, the next record
+//     begins a new one: the journal has what comes behind the position, and a
+//     checkpoint lets go of that. What is appended while a segment cannot be
+//     written because it vanished under the writer, or its directory cannot be
+//     listed, is counted, so that positions stay right, and not kept.
 //  10. A failed sync ends the set (event Failed): nothing is reported flushed
 //     after it. A full disk only stalls a partition's writer, and is tried
 //     again.

@@ -70,6 +70,7 @@ type partition struct {
 
 	damage  []Damage
 	bad     []span
+	behind  bool // the next record begins a segment: the end of the last is damaged
 	broken  bool // invariant 9 of the package
 	dropped bool
 	tasks   int // workers on its files

@@ -172,11 +172,16 @@ func (r *restorer) advance(s *Set) {
 	}
 }
 
-// damaged ends the recovery of the partition with its files as they are.
+// damaged ends the recovery of the partition with what the position names as it
+// is. The journal has what comes behind it: that goes into a segment of its own.
 func (r *restorer) damaged(s *Set, d Damage) {
-	d.Tail = true
-	s.noteDamage(r.p, d, max(r.pos.Base, 1), sequenceMax)
-	r.finish(s)
+	s.noteDamage(r.p, d, r.pos.Base, r.pos.Last)
+	r.p.behind = true
+	r.step = restoreDone
+	if r.data != nil && r.data.open {
+		r.truncate(s, r.data, r.dataSize, r.pos.Offset, format.SegmentSuffix)
+	}
+	r.removeLater(s)
 }
 
 func (r *restorer) finish(s *Set) {

@@ -50,8 +50,7 @@ func (r *restorer) listed(s *Set, err disk.Errno) {
 
 // notDamage says that a file or directory could not be looked at for a reason
 // that says nothing of what is in it: no descriptor was left, or the user has no
-// right to it. The start ends there. Taken for damage it would cost what the
-// journal still has for the partition (invariant 9).
+// right to it. The start ends there.
 func notDamage(err disk.Errno) bool {
 	return err != disk.OK && err != disk.ErrIO && err != disk.ErrNotExist
 }
@@ -229,6 +228,12 @@ func (r *restorer) cut(s *Set) {
 			r.truncate(s, r.index, r.indexSize, format.SegmentHeaderSize+int64(p.entries)*format.IndexEntrySize, format.IndexSuffix)
 		}
 	}
+	r.removeLater(s)
+}
+
+// removeLater removes the files that are later than the position.
+func (r *restorer) removeLater(s *Set) {
+	p := r.p
 	for _, path := range r.later {
 		s.emit(Event{Kind: EventCut, Topic: p.topic, Partition: p.part, Path: path})
 		s.submit(r, disk.Request{Kind: disk.KindRemove, Lane: disk.LaneBackground, Path: path})
