@@ -69,8 +69,8 @@ func (s *consumerSide) later(c *client, d core.Delivery, settle core.Settle, thi
 }
 
 // settled takes the answer to a settlement. A core also settles by itself: a
-// redelivery that came while the message was worked on. Nobody asked for that
-// one, so it gets its place in the history now.
+// redelivery that came while the message was worked on, together with the first.
+// That one gets its place in the history now.
 func (s *consumerSide) settled(c *client, o *core.Settled) {
 	index := -1
 	for j := range s.open {
@@ -83,7 +83,7 @@ func (s *consumerSide) settled(c *client, o *core.Settled) {
 	if index < 0 {
 		at := c.partitionOf(c.topicID(), o.Partition)
 		index = c.w.rec.settle(checker.Settle{Client: c.id, Group: c.group(), Kind: checker.Ack, Partition: at, Sequence: o.Sequence,
-			DeliveryID: o.DeliveryID, Ownership: o.OwnershipEpoch, Call: checker.Time(c.w.now)})
+			DeliveryID: o.DeliveryID, Ownership: o.OwnershipEpoch, Call: c.w.rec.lastCall(c.id, at, o.Sequence)})
 	}
 	h := &c.w.rec.h.Settles[index]
 	switch {

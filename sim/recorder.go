@@ -91,3 +91,13 @@ func (r *recorder) settle(s checker.Settle) int {
 func (r *recorder) operations() uint64 {
 	return uint64(len(r.h.Publishes)+len(r.h.Settles)) + r.polls + r.requests
 }
+
+// lastCall is when a client last settled a message, 0 when it never did.
+func (r *recorder) lastCall(client int, at checker.Partition, sequence uint64) checker.Time {
+	for i := len(r.h.Settles) - 1; i >= 0; i-- {
+		if s := &r.h.Settles[i]; s.Client == client && s.Partition == at && s.Sequence == sequence {
+			return s.Call
+		}
+	}
+	return 0
+}
