@@ -135,7 +135,17 @@ func Version() string {
 	return "devel"
 }
 
+// storeReserve gives the reserve as the store takes it, where 0 stands for the
+// default: a part that is 0 is the smaller one, so nothing is kept free.
+func storeReserve(r config.Reserve) config.Reserve {
+	if r.Percent == 0 || r.Bytes == 0 {
+		return config.Reserve{Percent: -1, Bytes: 1}
+	}
+	return r
+}
+
 func hostOptions(c *config.Config, log *slog.Logger) host.Options {
+	reserve := storeReserve(c.StorageReserve)
 	o := host.Options{DataDir: c.DataDir, ListenClient: c.ListenClient, Log: log}
 	o.Node = node.Config{
 		Version: Version(),
@@ -160,8 +170,8 @@ func hostOptions(c *config.Config, log *slog.Logger) host.Options {
 			NodeID:                  c.NodeID,
 			SegmentMaxBytes:         c.SegmentMaxBytes,
 			MetadataSnapshotRecords: c.MetadataSnapshotRecords,
-			ReservePercent:          c.StorageReserve.Percent,
-			ReserveBytes:            c.StorageReserve.Bytes,
+			ReservePercent:          reserve.Percent,
+			ReserveBytes:            reserve.Bytes,
 		},
 	}
 	// crypto/rand.Read never fails: it ends the program instead.

@@ -103,6 +103,14 @@ func (j *Journal) checkListed() {
 		j.damaged(format.JournalName(expect), 0, k.known.Checkpoint+1, "the file is missing")
 		return
 	}
+	// A file is as long as it will ever be, durably, before anything is written
+	// to it, and the superblock knows which ones have been written to.
+	for i := range j.files {
+		if f := &j.files[i]; f.number <= k.known.Current && f.size < j.options.FileBytes {
+			j.damaged(f.path(), f.size, k.known.Checkpoint+1, "the file is cut short")
+			return
+		}
+	}
 	k.step, k.at = checkHeaders, 0
 	k.cursor.open(j.files[0].number)
 }
