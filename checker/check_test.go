@@ -84,6 +84,14 @@ func TestPlanted(t *testing.T) {
 			d.Attempt = 2
 			h.Deliveries = append(h.Deliveries, d)
 		}, []string{PropertySettledStays}},
+		{"delivered while it was given back and acknowledged", func(h *History) {
+			d := msg(2, 104, 1, 5, 70)
+			d.Attempt = 2
+			h.Deliveries = append(h.Deliveries, d)
+			release := ack(2, 102, 1, 60, 70)
+			release.Kind = Release
+			h.Settles = append(h.Settles, release)
+		}, nil},
 		{"dead letter twice", func(h *History) {
 			r := Record{Payload: 3, DeadLetter: true, Source: Source{part, 3, "g"}}
 			h.Logs[1].Records = []Record{r, r}

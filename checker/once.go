@@ -68,11 +68,16 @@ func atLeastOnce(x *index) (found []Finding) {
 }
 
 // settledStays: after a settlement was answered there is no second one, and no
-// later delivery.
+// later delivery. A delivery that its client gave back first and acknowledged
+// then is due in between: there the next one may be on its way already.
 func settledStays(x *index) (found []Finding) {
 	first := map[groupSlot]int{}
+	given := map[uint64]bool{}
 	for i := range x.h.Settles {
 		s := &x.h.Settles[i]
+		if (s.Kind == Retry || s.Kind == Release) && s.Outcome != Refused {
+			given[s.DeliveryID] = true
+		}
 		if s.Outcome != OK || s.Kind != Ack && s.Kind != Reject {
 			continue
 		}
@@ -88,7 +93,7 @@ func settledStays(x *index) (found []Finding) {
 	for i := range x.h.Deliveries {
 		d := &x.h.Deliveries[i]
 		j, ok := first[groupSlot{d.Group, slot{d.Partition, d.Sequence}}]
-		if ok && d.DeliveryID > x.h.Settles[j].DeliveryID {
+		if ok && d.DeliveryID > x.h.Settles[j].DeliveryID && !given[x.h.Settles[j].DeliveryID] {
 			found = append(found, finding(PropertySettledStays, d.At, "group %s, %v: sequence %d was settled by delivery %x and handed out again as %x",
 				d.Group, d.Partition, d.Sequence, x.h.Settles[j].DeliveryID, d.DeliveryID))
 		}

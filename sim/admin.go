@@ -138,7 +138,7 @@ func (a *admin) leave() {
 }
 
 // nobody stands where the plan has no client.
-type nobody struct{ net *simnet.Host }
+type nobody struct{}
 
 func (nobody) due() clock.Instant   { return clock.Never }
 func (nobody) turn()                {}
