@@ -92,8 +92,8 @@ func TestAccountingScrapes(t *testing.T) {
 		t.Fatalf("%d messages: %v", *accountingMessages, last)
 	}
 	t.Logf("%d scrapes, %d of them with messages in flight", s.scrapes, s.busy)
-	if s.busy < 10 {
-		t.Fatalf("only %d scrapes saw messages in flight: the test proves little", s.busy)
+	if s.busy == 0 {
+		t.Fatal("no scrape saw a message in flight: the test proves nothing")
 	}
 	if code := p.term(); code != 0 {
 		t.Fatalf("exit %d after SIGTERM", code)
