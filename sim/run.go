@@ -52,6 +52,7 @@ type Result struct {
 const (
 	drainMax   = 10 * clock.Minute
 	damagedMax = clock.Minute // with a damaged partition, which is never done
+	settleTime = 3 * clock.Second
 	closeMax   = 2 * clock.Minute
 	stopMax    = clock.Minute
 	readMax    = clock.Minute
@@ -71,6 +72,11 @@ func (w *world) finish() {
 	if w.stopped {
 		return
 	}
+	if !w.drain() {
+		return
+	}
+	// What a dead client sent may still be on its way to the node.
+	w.runUntil(w.now.Add(settleTime), func() bool { return false })
 	if !w.drain() || !w.closeAll() || !w.stopNode() {
 		return
 	}
