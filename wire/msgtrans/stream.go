@@ -52,16 +52,16 @@ func NewStream(f Framing, l Limits) *Stream {
 func (s *Stream) Space() []byte {
 	if s.r == s.w {
 		s.r, s.w = 0, 0
-		if len(s.buf) > streamKeepBytes || s.busy && len(s.buf) < streamBytes {
+		if len(s.buf) > streamKeepBytes {
 			s.buf = nil
 		}
 	}
-	if s.buf == nil {
-		size := streamIdleBytes
-		if s.busy {
-			size = streamBytes
-		}
-		s.buf = make([]byte, size)
+	switch {
+	case s.busy && len(s.buf) < streamBytes:
+		// Also with the beginning of a packet in it: reads seldom end where packets do.
+		s.move(streamBytes)
+	case s.buf == nil:
+		s.buf = make([]byte, streamIdleBytes)
 	}
 	if s.r > 0 && (s.w-s.r <= compactBytes || s.r+s.need > len(s.buf)) {
 		s.w = copy(s.buf, s.buf[s.r:s.w])
@@ -72,12 +72,17 @@ func (s *Stream) Space() []byte {
 		if s.need > s.w-s.r {
 			size = min(size, s.need)
 		}
-		grown := make([]byte, max(size, streamBytes))
-		s.w = copy(grown, s.buf[s.r:s.w])
-		s.r = 0
-		s.buf = grown
+		s.move(max(size, streamBytes))
 	}
 	return s.buf[s.w:]
+}
+
+// move puts what was not taken into a new buffer.
+func (s *Stream) move(size int) {
+	buf := make([]byte, size)
+	s.w = copy(buf, s.buf[s.r:s.w])
+	s.r = 0
+	s.buf = buf
 }
 
 // Filled says that the first n bytes of Space were written.

@@ -107,6 +107,28 @@ func TestStreamRefusesOnTheHeaderAlone(t *testing.T) {
 	}
 }
 
+// Goal: a read that fills the idle stream's buffer makes the next one longer, also when
+// it ends in mid-packet, as it nearly always does.
+func TestStreamReadsMoreWhenItIsBusy(t *testing.T) {
+	wire, err := Append(nil, &Packet{ID: 1, Payload: make([]byte, 100)}, Bare)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := NewStream(Bare, Limits{})
+	wire = bytes.Repeat(wire, streamIdleBytes/len(wire)+1)
+	s.Filled(copy(s.Space(), wire))
+	for {
+		if ok, err := s.Next(new(Packet)); err != nil {
+			t.Fatal(err)
+		} else if !ok {
+			break
+		}
+	}
+	if n := s.Buffered() + len(s.Space()); s.Buffered() == 0 || n != streamBytes {
+		t.Fatalf("a buffer of %d with %d bytes of a packet in it", n, s.Buffered())
+	}
+}
+
 // Goal: a large packet's buffer is given back once the stream is empty.
 func TestStreamGivesALargeBufferBack(t *testing.T) {
 	wire, err := Append(nil, &Packet{ID: 1, Payload: make([]byte, 4<<20)}, Bare)
