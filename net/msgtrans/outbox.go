@@ -2,7 +2,6 @@ package msgtrans
 
 import (
 	"slices"
-	"sync/atomic"
 
 	wire "github.com/mortarmq/mortarmq/wire/msgtrans"
 )
@@ -48,9 +47,7 @@ type outbox struct {
 	// normal and urgent end with the batch that is being filled.
 	normal, urgent []*batch
 	packets, bytes int
-	// queued is the bytes that are not being written yet, for gather.
-	queued  atomic.Int64
-	waiters []*waiter
+	waiters        []*waiter
 }
 
 // waiter is a sender that waits for room. Whoever makes room queues its packet, so
@@ -144,7 +141,6 @@ func (o *outbox) put(p *Packet) error {
 		}
 		return err
 	}
-	o.queued.Add(int64(len(b.buf) - before))
 	return nil
 }
 
@@ -162,7 +158,6 @@ func (o *outbox) take() *batch {
 	}
 	b := (*lane)[0]
 	*lane = slices.Delete(*lane, 0, 1)
-	o.queued.Add(-int64(len(b.buf)))
 	return b
 }
 

@@ -37,9 +37,11 @@ func (c *Conn) writeLoop() {
 // gather lets whoever is about to send do so, for as long as the queue grows and a
 // write is not long anyway: one system call for all of them.
 func (c *Conn) gather() {
-	for seen := int64(-1); seen < gatherBytes; {
+	for seen := -1; seen < gatherBytes; {
 		runtime.Gosched()
-		n := c.out.queued.Load()
+		c.mu.Lock()
+		n := c.out.bytes // nothing of it is being written
+		c.mu.Unlock()
 		if n == seen {
 			return
 		}

@@ -23,6 +23,7 @@ type Instant int64
 type Pairing[T any] struct {
 	pendingMax int
 	last       MessageID
+	lapped     bool // an id that comes next may be pending: the counter has wrapped or was moved
 	begun      uint64
 	slots      []pending[T] // slot 0 is the list's head and tail
 	free       []int32
@@ -65,7 +66,7 @@ func (p *Pairing[T]) OneWay() MessageID { return p.issue() }
 
 // ContinueAfter makes the ids go on after last, as if everything up to it had been
 // issued: that is how simulations and tests come to the wrap. What is pending stays.
-func (p *Pairing[T]) ContinueAfter(last MessageID) { p.last = last }
+func (p *Pairing[T]) ContinueAfter(last MessageID) { p.last, p.lapped = last, true }
 
 // Begin issues the id of a request and makes it pending until deadline. It
 // fails with [ErrPendingFull] if there are too many already.
@@ -144,7 +145,7 @@ func (p *Pairing[T]) Reset(out []Ended[T]) []Ended[T] {
 		id := p.slots[slot].id
 		out = append(out, Ended[T]{ID: id, Value: p.remove(slot)})
 	}
-	p.last = 0
+	p.last, p.lapped = 0, false
 	return out
 }
 
@@ -152,7 +153,11 @@ func (p *Pairing[T]) issue() MessageID {
 	for {
 		p.last++
 		if p.last == 0 {
+			p.lapped = true
 			continue
+		}
+		if !p.lapped {
+			return p.last
 		}
 		if _, taken := p.table.get(p.last); !taken {
 			return p.last
