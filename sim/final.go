@@ -65,11 +65,10 @@ func (w *world) readTopic(i int, twin uint16) bool {
 		left += uint64(v.LastSeq(op.TopicID(id), partitionID(p)))
 	}
 	for left > 0 {
-		done := false
+		done, code := false, wire.CodeOK
 		w.host.onAnswer = func(a *node.Answer) {
 			done = true
-			if a.Code != wire.CodeOK {
-				w.stuck(fmt.Sprintf("%s cannot be read: %v", name, a.Code))
+			if code = a.Code; code != wire.CodeOK {
 				return
 			}
 			for j := range a.Records {
@@ -83,6 +82,12 @@ func (w *world) readTopic(i int, twin uint16) bool {
 			if !w.stopped {
 				w.stuck(name + " cannot be read to its end")
 			}
+			return false
+		}
+		if code != wire.CodeOK {
+			// What it found is in its log a turn later.
+			w.runUntil(w.now.Add(settleTime), func() bool { return w.atlas.damaged })
+			w.stuck(fmt.Sprintf("%s cannot be read: %v", name, code))
 			return false
 		}
 	}
