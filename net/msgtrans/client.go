@@ -167,13 +167,12 @@ func (c *Client) Stats() Stats {
 // Request sends a Request on the connection in use and waits for the Response.
 func (c *Client) Request(ctx context.Context, m Message) (reply Message, err error) {
 	if conn := c.current.Load(); conn != nil {
-		if reply, err = conn.Request(ctx, m); !errors.Is(err, errUnsent) {
+		if err = conn.request(ctx, &m, &reply); err == nil || !errors.Is(err, errUnsent) {
 			return reply, err
 		}
 	}
 	err = c.with(ctx, "request", func(conn *Conn) error {
-		reply, err = conn.Request(ctx, m)
-		return err
+		return conn.request(ctx, &m, &reply)
 	})
 	return reply, err
 }

@@ -33,9 +33,9 @@ func (p *codecPool) put(c *pooledCodec) {
 	p.pool.Put(c)
 }
 
-// unpack copies the borrowed p into buf, which it returns grown, as a message that
-// is decompressed and lies in buf.
-func (p *codecPool) unpack(buf []byte, pkt *Packet) (Message, []byte, error) {
+// unpack copies the borrowed p into buf, which it returns grown, and makes m a message
+// that is decompressed and lies in buf. After an error m is as it was.
+func (p *codecPool) unpack(m *Message, buf []byte, pkt *Packet) ([]byte, error) {
 	n := len(pkt.Ext)
 	if pkt.Compression == None {
 		if size := n + len(pkt.Payload); cap(buf) < size {
@@ -47,12 +47,11 @@ func (p *codecPool) unpack(buf []byte, pkt *Packet) (Message, []byte, error) {
 		defer p.put(codec)
 		out, err := codec.Decompress(append(buf[:0], pkt.Ext...), pkt.Payload, pkt.Compression)
 		if err != nil {
-			return Message{}, buf, err
+			return buf, err
 		}
 		buf = out
 	}
-	return Message{
-		ID: pkt.ID, Biz: pkt.Biz, Flags: pkt.Flags, Compression: pkt.Compression,
-		Ext: buf[:n:n], Payload: buf[n:len(buf):len(buf)],
-	}, buf, nil
+	m.ID, m.Biz, m.Flags, m.Compression = pkt.ID, pkt.Biz, pkt.Flags, pkt.Compression
+	m.Ext, m.Payload = buf[:n:n], buf[n:len(buf):len(buf)]
+	return buf, nil
 }

@@ -56,6 +56,7 @@ type Conn struct {
 	pairing    *wire.Pairing[*call]
 	out        outbox
 	writerIdle bool
+	gathering  atomic.Int64 // when the batch was begun that the writer gathers; 0 if it does not
 	err        error
 	quiet      chan struct{} // closed when a draining connection has nothing under way
 	deadline   *time.Timer

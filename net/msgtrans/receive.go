@@ -140,17 +140,16 @@ func (r *reader) response(p *Packet, l *call) error {
 	if l.fn != nil {
 		buf = r.scratch
 	}
-	m, buf, err := r.conn.set.codecs.unpack(buf, p)
+	buf, err := r.conn.set.codecs.unpack(&l.reply, buf, p)
 	if err != nil {
-		err = during("read", err)
-		l.complete(Message{}, err)
-		return err
+		l.err = during("read", err)
 	}
-	if l.fn != nil && cap(buf) <= inboundKeepBytes {
+	if l.fn != nil && err == nil && cap(buf) <= inboundKeepBytes {
 		r.scratch = buf
 	}
-	l.complete(m, nil)
-	return nil
+	err = l.err // l may belong to somebody else once it is complete
+	l.completed()
+	return err
 }
 
 // inbound takes a message or Request, which the inbox counts already.
@@ -169,7 +168,7 @@ func (r *reader) inbound(p *Packet) error {
 	}
 	i := newInbound(c, request)
 	var err error
-	if i.message, i.buf, err = c.set.codecs.unpack(i.buf, p); err != nil {
+	if i.buf, err = c.set.codecs.unpack(&i.message, i.buf, p); err != nil {
 		i.free()
 		c.in.over(0)
 		return during("read", err)

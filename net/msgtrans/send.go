@@ -22,19 +22,25 @@ func newCall() any { return &call{done: make(chan struct{}, 1)} }
 
 // complete ends a call that has left the table of pending requests.
 func (l *call) complete(m Message, err error) {
+	l.reply, l.err = m, err
+	l.completed()
+}
+
+// completed tells whoever waits that reply and err are set.
+func (l *call) completed() {
 	if l.fn != nil {
-		l.fn(m, err)
+		l.fn(l.reply, l.err)
 		return
 	}
-	l.reply, l.err = m, err
 	l.done <- struct{}{}
 }
 
-// endCall returns what l was completed with.
-func (c *Conn) endCall(l *call) (Message, error) {
-	m, err := l.reply, l.err
+// endCall takes what l was completed with.
+func (c *Conn) endCall(l *call, reply *Message) error {
+	*reply = l.reply
+	err := l.err
 	c.freeCall(l)
-	return m, err
+	return err
 }
 
 func (c *Conn) freeCall(l *call) {
@@ -51,17 +57,23 @@ func (c *Conn) Send(ctx context.Context, m Message) error {
 
 // Request sends a Request and waits for its Response, until ctx or RequestTimeout
 // ends. When the caller gives up, a Response that comes later is dropped.
-func (c *Conn) Request(ctx context.Context, m Message) (Message, error) {
+func (c *Conn) Request(ctx context.Context, m Message) (reply Message, err error) {
+	err = c.request(ctx, &m, &reply)
+	return reply, err
+}
+
+// request is Request without copies.
+func (c *Conn) request(ctx context.Context, m, reply *Message) error {
 	l := c.set.calls.Get().(*call)
 	p := m.packet(wire.Request)
 	if err := c.send(ctx, "request", &p, m.Compression, l); err != nil {
 		c.freeCall(l)
-		return Message{}, err
+		return err
 	}
 	cancelled := ctx.Done()
 	if cancelled == nil {
 		<-l.done // cheaper than a select
-		return c.endCall(l)
+		return c.endCall(l, reply)
 	}
 	select {
 	case <-l.done:
@@ -75,11 +87,11 @@ func (c *Conn) Request(ctx context.Context, m Message) (Message, error) {
 			if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 				c.stats.timeouts.Add(1)
 			}
-			return Message{}, contextError("request", ctx)
+			return contextError("request", ctx)
 		}
 		<-l.done // it was completed at the same moment
 	}
-	return c.endCall(l)
+	return c.endCall(l, reply)
 }
 
 // RequestFunc sends a Request and returns when it is in the send queue. done is
@@ -121,9 +133,10 @@ func (c *Conn) send(ctx context.Context, op string, p *Packet, with Compression,
 		return &Error{Op: op, Kind: ErrLimit, Cause: fmt.Errorf("%w: %d bytes, at most %d", wire.ErrPacketTooLong, n, c.set.limits.PacketBytes)}
 	}
 	size := c.wireBytes(p)
-	var at wire.Instant
+	var now, at wire.Instant
 	if l != nil {
-		at = c.now() + wire.Instant(c.set.RequestTimeout)
+		now = c.sendTime()
+		at = now + wire.Instant(c.set.RequestTimeout)
 		if d, ok := ctx.Deadline(); ok {
 			at = min(at, wire.Instant(d.Sub(c.born)))
 		}
@@ -146,11 +159,24 @@ func (c *Conn) send(ctx context.Context, op string, p *Packet, with Compression,
 	}
 	wake := c.writerIdle
 	c.writerIdle = false
+	if wake {
+		c.gathering.Store(int64(now))
+	}
 	c.mu.Unlock()
 	if wake {
 		c.wake <- struct{}{}
 	}
 	return nil
+}
+
+// sendTime is what a request's patience counts from: now, or the moment at which the
+// batch was begun that the writer is just gathering, as one reading of the clock serves
+// all of those who send at the same time.
+func (c *Conn) sendTime() wire.Instant {
+	if at := c.gathering.Load(); at != 0 {
+		return wire.Instant(at)
+	}
+	return c.now()
 }
 
 // mayQueue reports, under mu, whether packets of type t are still taken.

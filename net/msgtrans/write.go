@@ -19,6 +19,7 @@ func (c *Conn) writeLoop() {
 			c.mu.Lock()
 		}
 		c.writerIdle = false
+		c.gathering.Store(0)
 		b := c.out.take()
 		c.mu.Unlock()
 		if err := c.link.write(b.buf, b.ends); err != nil {
