@@ -114,9 +114,12 @@ func (j *Journal) rewriteBegin() {
 		j.free = free
 		return
 	}
+	// A killed process may have left it whole in the page cache alone: name and
+	// size are made durable before it becomes the current file.
 	p.state = prepareRename
 	p.flight.Submit(&j.queue, disk.Request{Kind: disk.KindSyncDir, Lane: disk.LaneBackground, Path: "journal"})
 	p.flight.Submit(&j.queue, disk.Request{Kind: disk.KindOpen, Lane: disk.LaneBackground, Flags: disk.FlagDirect, Handle: j.writeHandle(p.number), Path: reuse.path()})
+	p.flight.Submit(&j.queue, disk.Request{Kind: disk.KindSync, Lane: disk.LaneBackground, Handle: j.writeHandle(p.number)})
 }
 
 // rewriteReady goes on when the new file is open.
