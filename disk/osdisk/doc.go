@@ -1,12 +1,12 @@
 // Package osdisk is the real disk: files under one directory of the operating
 // system, behind the contract of package disk.
 //
-// The life of a disk: Open takes the directory's lock and starts the workers, one
-// for each ordered lane and a few for reads; Submit queues and returns; a worker
-// makes the system calls and puts the completions where Poll finds them, calling
-// wake when there was nothing to be polled before; Close lets the calls under way
-// end, completes the rest with ErrClosed, joins the workers and gives the lock
-// back. Poll still works after that.
+// The life of a disk: Open locks the directory and the lock file in it and starts
+// the workers, one for each ordered lane and a few for reads; Submit queues and
+// returns; a worker makes the system calls and puts the completions where Poll
+// finds them, calling wake when there was nothing to be polled before; Close lets
+// the calls under way end, completes the rest with ErrClosed, joins the workers
+// and gives the locks back. Poll still works after that.
 //
 // Invariants:
 //

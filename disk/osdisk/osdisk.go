@@ -84,22 +84,40 @@ func Open(root string, wake func()) (*Disk, error) {
 	return d, nil
 }
 
-// lock takes the directory's lock, which the kernel gives back when the process
-// ends in whatever way.
+// lock takes the directory for this process, until it ends in whatever way: the
+// directory itself, which nobody can unlink from under a broker, and the file in
+// it, which shows that the directory can be written and is all that there is on a
+// network file system, where a directory cannot be locked.
 func lock(rootFD int, root string) (int, error) {
+	switch err := flock(rootFD); err {
+	case nil, unix.EBADF, unix.EINVAL, unix.ENOLCK, unix.EOPNOTSUPP, unix.ENOSYS:
+	case unix.EWOULDBLOCK:
+		return -1, inUse(root)
+	default:
+		return -1, fmt.Errorf("%w: cannot lock the directory %s (%w)", ErrUnusable, root, err)
+	}
 	fd, err := unix.Openat(rootFD, lockName, unix.O_RDWR|unix.O_CREAT|unix.O_CLOEXEC, 0o644)
 	if err != nil {
 		return -1, fmt.Errorf("%w: cannot write in %s (%w): give the broker's user write permission to it, or choose another data_dir", ErrUnusable, root, err)
 	}
-	err = unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB)
+	err = flock(fd)
 	if err == nil {
 		return fd, nil
 	}
 	unix.Close(fd)
 	if err == unix.EWOULDBLOCK {
-		return -1, fmt.Errorf("%w: another broker runs on %s: stop it, or give this one another data_dir", ErrInUse, root)
+		return -1, inUse(root)
 	}
 	return -1, fmt.Errorf("%w: cannot lock %s/%s (%w)", ErrUnusable, root, lockName, err)
+}
+
+func flock(fd int) error {
+	_, err := retry(func() (int, error) { return 0, unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB) })
+	return err
+}
+
+func inUse(root string) error {
+	return fmt.Errorf("%w: another broker runs on %s: stop it, or give this one another data_dir", ErrInUse, root)
 }
 
 func (d *Disk) startWorkers() {

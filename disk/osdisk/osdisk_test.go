@@ -77,6 +77,68 @@ func TestLock(t *testing.T) {
 	second.Close()
 }
 
+// Goal: the directory stays its broker's when the lock file is unlinked, replaced
+// or renamed, and when it is reached by another path.
+func TestLockFileGone(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		lose func(lock string) error
+	}{
+		{"unlinked", os.Remove},
+		{"renamed", func(lock string) error { return os.Rename(lock, lock+".old") }},
+		{"replaced", func(lock string) error {
+			if err := os.WriteFile(lock+".new", nil, 0o644); err != nil {
+				return err
+			}
+			return os.Rename(lock+".new", lock)
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			root := t.TempDir()
+			first, _ := opened(t, root)
+			if err := c.lose(filepath.Join(root, lockName)); err != nil {
+				t.Fatal(err)
+			}
+			link := filepath.Join(t.TempDir(), "link")
+			if err := os.Symlink(root, link); err != nil {
+				t.Fatal(err)
+			}
+			for _, path := range []string{root, link} {
+				if d, err := Open(path, nil); !errors.Is(err, ErrInUse) {
+					if err == nil {
+						d.Close()
+					}
+					t.Fatalf("the second Open of %s: %v", path, err)
+				}
+			}
+			if err := first.Close(); err != nil {
+				t.Fatal(err)
+			}
+			again, err := Open(root, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			again.Close()
+		})
+	}
+}
+
+// Goal: a broker that locks the file alone keeps this one out too.
+func TestLockFileHeld(t *testing.T) {
+	root := t.TempDir()
+	f, err := os.Create(filepath.Join(root, lockName))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(root, nil); !errors.Is(err, ErrInUse) {
+		t.Fatal(err)
+	}
+}
+
 // Goal: a directory that cannot be made or written is refused with its name.
 func TestUnusable(t *testing.T) {
 	dir := t.TempDir()
