@@ -8,7 +8,6 @@ import (
 	"runtime"
 	"slices"
 	"sync"
-	"text/tabwriter"
 	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
@@ -51,19 +50,15 @@ func bench(ctx context.Context, args []string, out io.Writer) error {
 	}
 	os.Setenv("QUIC_GO_DISABLE_RECEIVE_BUFFER_WARNING", "true")
 	fmt.Fprintf(out, "%s, %d cores, client and server in this process, %d rounds of %v in turns: median (range)\n", runtime.Version(), runtime.GOMAXPROCS(0), *rounds, *each)
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(w, "transport\tin flight\tbytes\tof\trequests/s\trange\tp99\tcpu\tof bare\t")
+	fmt.Fprintf(out, benchRow, "transport", "in flight", "bytes", "of", "requests/s", "range", "p99", "cpu", "of bare")
 	for _, t := range *transports {
 		for _, size := range *sizes {
 			for _, n := range *inFlight {
 				if err := ctx.Err(); err != nil {
 					return err
 				}
-				if err := compare(ctx, w, t, size, n, *rounds, *each); err != nil {
+				if err := compare(ctx, out, t, size, n, *rounds, *each); err != nil {
 					return fmt.Errorf("%s, %d in flight, %d bytes: %w", t, n, size, err)
-				}
-				if err := w.Flush(); err != nil {
-					return err
 				}
 			}
 		}
@@ -71,8 +66,11 @@ func bench(ctx context.Context, args []string, out io.Writer) error {
 	return nil
 }
 
+// benchRow has fixed widths: rows appear as they are measured.
+const benchRow = "%9s  %9v  %6v  %14s  %10v  %17s  %9v  %9v  %7s\n"
+
 // compare prints the rows of one transport, size and number of requests in flight.
-func compare(ctx context.Context, w io.Writer, transport string, size, inFlight, rounds int, each time.Duration) error {
+func compare(ctx context.Context, out io.Writer, transport string, size, inFlight, rounds int, each time.Duration) error {
 	payload := make([]byte, size)
 	open := []func(context.Context, string, []byte) (*subject, error){openMsgtrans, openBare}
 	// The loop needs a transport that says what has arrived and buffers the window.
@@ -103,8 +101,8 @@ func compare(ctx context.Context, w io.Writer, transport string, size, inFlight,
 		for _, r := range rs {
 			low, high = min(low, r.perSecond), max(high, r.perSecond)
 		}
-		fmt.Fprintf(w, "%s\t%d\t%d\t%s\t%.0f\t%.0f-%.0f\t%v\t%v\t%.0f %%\t\n",
-			transport, inFlight, size, names[i], m.perSecond, low, high, m.p99, m.cpu, 100*m.perSecond/bare)
+		fmt.Fprintf(out, benchRow, transport, inFlight, size, names[i], fmt.Sprintf("%.0f", m.perSecond), fmt.Sprintf("%.0f-%.0f", low, high),
+			m.p99.Round(time.Microsecond), m.cpu.Round(10*time.Nanosecond), fmt.Sprintf("%.0f %%", 100*m.perSecond/bare))
 	}
 	return nil
 }
