@@ -60,7 +60,12 @@ func (m Main) fail(err error) int {
 }
 
 func (m Main) serve(c *config.Config) error {
-	widen.Do(func() { runtime.GOMAXPROCS(processors(runtime.GOMAXPROCS(0), os.Getenv("GOMAXPROCS"))) })
+	tune.Do(func() {
+		runtime.GOMAXPROCS(processors(runtime.GOMAXPROCS(0), os.Getenv("GOMAXPROCS")))
+		if os.Getenv("GOGC") == "" {
+			debug.SetGCPercent(gcPercent)
+		}
+	})
 	log := newLogger(c, m.Stderr)
 	h, err := host.Open(hostOptions(c, log))
 	if err != nil {
@@ -91,8 +96,13 @@ func (m Main) serve(c *config.Config) error {
 	return h.Run(context.Background())
 }
 
-// widen is done once in a process, however many runs it has.
-var widen sync.Once
+// tune is done once in a process, however many runs it has.
+var tune sync.Once
+
+// gcPercent is how much garbage the heap may hold beside what lives. The state is
+// in pages without pointers and a steady path allocates nothing, so collections
+// are rare and cheap: half the usual keeps a full ledger small. GOGC overrides it.
+const gcPercent = 50
 
 // processors gives how many the process is to have. While the loop waits in a
 // system call for the disk its processor is lent out only after a while; one more
