@@ -23,8 +23,8 @@
 //  4. Requests for a connection that is closed, or never was, do nothing.
 //
 //  5. Send after Close does nothing, and so does Send before Opened. Close
-//     flushes what was sent before (for at most FlushMillis, as a peer may never
-//     read it), then half-closes, takes in and throws away what the peer still
+//     flushes what was sent before (while bytes move: a peer that takes none for
+//     FlushMillis is reset), then half-closes, takes in and throws away what the peer still
 //     sends for at most DrainMillis, and closes; the cause is CauseLocal, and no
 //     Bytes arrive from the Close on. Abort closes at once and the peer sees a
 //     reset. Both also end a dial that is under way.
@@ -35,7 +35,9 @@
 //
 //  7. When a Send could not be written at once, EventProgress tells how many
 //     bytes are still queued, then and each time the number falls, with 0 at
-//     the end.
+//     the end. The same number again says that the peer took bytes which were
+//     written before. However slowly a peer reads, whoever waits for it learns
+//     of each step within ProgressMillis: silence means that nothing moves.
 //
 //  8. A stream that the peer ended is closed as a whole: what it sent comes
 //     first, then Closed with CauseEOF, and what was still queued is dropped.
@@ -61,10 +63,12 @@ const (
 )
 
 // DrainMillis bounds how long Close waits for the peer's end of stream,
-// FlushMillis how long it goes on writing before that.
+// FlushMillis how long it goes on trying to write before that while the peer takes
+// nothing. ProgressMillis is how old the news of a peer's reading may be.
 const (
-	DrainMillis = 1000
-	FlushMillis = 30000
+	DrainMillis    = 1000
+	FlushMillis    = 30000
+	ProgressMillis = 500
 )
 
 // ReadAheadBytes bounds what is read of one connection and not polled yet, give

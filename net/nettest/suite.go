@@ -39,6 +39,7 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 		{"PauseRead", testPauseRead},
 		{"PauseThenClose", testPauseThenClose},
 		{"Progress", testProgress},
+		{"SlowReader", testSlowReader},
 		{"Many", testMany},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -23,13 +23,14 @@ type conn struct {
 	socket *stdnet.TCPConn    // nil while it is being dialled
 	raw    syscall.RawConn    // of socket
 	cancel context.CancelFunc // ends the dial
-	timer  *time.Timer        // bounds Close
+	timer  *time.Timer        // bounds the drain of Close
 
 	paused    bool // PauseRead
 	closing   bool // Close was asked for
 	readEnded bool // the peer ended its stream while Close flushes
 	broken    bool // writing failed: the reader finds the end
 	done      bool
+	closed    time.Time // when Close found a writer at work
 
 	// The queue: everything that was accepted and not written. See write.go.
 	writing bool
@@ -122,7 +123,7 @@ func (c *conn) close() {
 	c.closing = true
 	c.change.Broadcast() // a paused reader drains from now on
 	if c.writing {
-		c.timer = time.AfterFunc(net.FlushMillis*time.Millisecond, c.abort)
+		c.closed = c.network.now()
 		c.mu.Unlock()
 		return
 	}
@@ -136,9 +137,6 @@ func (c *conn) halfClose() {
 	if c.done {
 		c.mu.Unlock()
 		return
-	}
-	if c.timer != nil {
-		c.timer.Stop()
 	}
 	c.timer = time.AfterFunc(net.DrainMillis*time.Millisecond, func() { c.finish(net.CauseLocal) })
 	socket, readEnded := c.socket, c.readEnded

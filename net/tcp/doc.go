@@ -4,8 +4,9 @@
 // its reader, one goroutine, waits in the poller without a buffer, takes a block
 // from the pool when there is something to read and posts Bytes; Submit writes
 // from its caller's goroutine what the socket takes at once and leaves the rest to
-// a writer goroutine, which lives until the queue is empty; finish, called by
-// whoever finds the end first, posts Closed and closes the socket.
+// a writer goroutine, which lives until the queue is empty and looks
+// for movement while it waits; finish, called by whoever finds the end first,
+// posts Closed and closes the socket.
 //
 // Invariants:
 //

@@ -48,6 +48,7 @@ type Network struct {
 	closed    bool
 
 	acceptErrors atomic.Uint64
+	now          func() time.Time // the clock of the flush; tests have their own
 }
 
 // New gives a network without listeners.
@@ -64,7 +65,7 @@ func New(options Options) *Network {
 	if options.NextID == nil {
 		options.NextID = NextID
 	}
-	n := &Network{options: options, conns: make(map[net.ConnID]*conn)}
+	n := &Network{options: options, conns: make(map[net.ConnID]*conn), now: time.Now}
 	n.closing, n.stop = context.WithCancel(context.Background())
 	n.inbox.init(options.BudgetBytes, &n.blocks, options.Wake)
 	n.out.init()

@@ -1,6 +1,10 @@
 package tcp
 
 import (
+	"errors"
+	"os"
+	"time"
+
 	"golang.org/x/sys/unix"
 
 	"github.com/mortarmq/mortarmq/net"
@@ -158,10 +162,14 @@ func (c *conn) progress() {
 // drain is the writer: it writes the queue as the socket takes it, and ends with
 // it.
 func (c *conn) drain() {
+	w := writer{c: c, moved: c.network.now()}
 	var spare []byte
 	for {
 		c.mu.Lock()
 		if c.done || c.broken || len(c.pending) == 0 {
+			if w.timed {
+				c.socket.SetWriteDeadline(time.Time{}) // Submit writes from now on
+			}
 			c.writing = false
 			c.pending = nil
 			closing := c.closing && !c.broken
@@ -171,45 +179,111 @@ func (c *conn) drain() {
 			}
 			return
 		}
-		buf := c.pending
+		w.left = c.pending
 		c.pending = spare[:0]
 		c.mu.Unlock()
-		spare = buf
-		if err := c.writeAll(buf); err != nil {
+		spare = w.left
+		if err := w.write(); err != nil {
 			c.writeFailed()
 		}
 	}
 }
 
-// writeAll writes b, waiting for the socket.
-func (c *conn) writeAll(b []byte) error {
-	var failed error
-	err := c.raw.Write(func(fd uintptr) bool {
-		for len(b) > 0 {
-			n, err := unix.Write(int(fd), b)
-			switch err {
-			case nil:
-				b = b[n:]
-				c.mu.Lock()
-				if !c.done {
-					c.queued -= n
-					c.progress()
-				}
-				c.mu.Unlock()
-			case unix.EINTR:
-			case unix.EAGAIN:
-				return false
-			default:
-				failed = err
-				return true
-			}
+// writer is what drain knows while it writes. The system calls a socket writable
+// only when a third of a buffer of megabytes is free, which a slow reader may need
+// minutes for. So the writer does not wait for longer than look: then it tries, and
+// asks what the peer has acknowledged.
+type writer struct {
+	c       *conn
+	left    []byte // to be written
+	err     error
+	timed   bool      // the socket has a write deadline
+	unacked int       // bytes that the system has and the peer had not acknowledged at the last look
+	moved   time.Time // when a byte moved last, as far as is known
+}
+
+// look is how often a writer that waits looks for movement (contract, invariant 7).
+const look = net.ProgressMillis * time.Millisecond / 2
+
+// write writes what is left, waiting for the socket.
+func (w *writer) write() error {
+	try := w.try
+	for {
+		err := w.c.raw.Write(try)
+		switch {
+		case err == nil:
+			return w.err
+		case !errors.Is(err, os.ErrDeadlineExceeded):
+			return err
+		case w.c.givesUp(w.moved):
+			w.c.abort()
+			return err
 		}
-		return true
-	})
-	if err == nil {
-		err = failed
+		w.arm()
 	}
-	return err
+}
+
+func (w *writer) arm() {
+	w.timed = true
+	w.c.socket.SetWriteDeadline(time.Now().Add(look))
+}
+
+// try writes until the socket is full; then it returns false to wait for more room.
+func (w *writer) try(fd uintptr) bool {
+	for len(w.left) > 0 {
+		n, err := unix.Write(int(fd), w.left)
+		switch err {
+		case nil:
+			w.left = w.left[n:]
+			w.note(n)
+		case unix.EINTR:
+		case unix.EAGAIN:
+			w.notePeer(fd)
+			if !w.timed {
+				w.arm()
+			}
+			return false
+		default:
+			w.err = err
+			return true
+		}
+	}
+	return true
+}
+
+// note tells that n bytes left the queue. With 0 it was the peer that took some of
+// what had left it before.
+func (w *writer) note(n int) {
+	c := w.c
+	w.moved = c.network.now()
+	c.mu.Lock()
+	if !c.done {
+		c.queued -= n
+		c.progress()
+	}
+	c.mu.Unlock()
+}
+
+// notePeer looks at what the peer has acknowledged while the socket is full.
+func (w *writer) notePeer(fd uintptr) {
+	n, err := unix.IoctlGetInt(int(fd), unix.TIOCOUTQ)
+	if err != nil {
+		return // the connection's end, which the next write meets
+	}
+	if n < w.unacked {
+		w.note(0)
+	}
+	w.unacked = n
+}
+
+// givesUp says whether Close has waited in vain for the peer to take anything.
+func (c *conn) givesUp(moved time.Time) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if moved.Before(c.closed) {
+		moved = c.closed
+	}
+	return c.closing && c.network.now().Sub(moved) >= net.FlushMillis*time.Millisecond
 }
 
 // writeFailed gives up writing. The reader still brings what the peer sent before

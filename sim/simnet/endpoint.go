@@ -86,6 +86,9 @@ func (e *endpoint) pump() {
 	e.fill()
 	if e.queued < before && !e.done {
 		e.post(net.Event{Kind: net.EventProgress, Queued: e.queued})
+		if e.closing && e.queued > 0 {
+			e.patience(net.FlushMillis * clock.Millisecond)
+		}
 	}
 	e.endStream()
 }

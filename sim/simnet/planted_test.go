@@ -33,6 +33,7 @@ var planted = []bug{
 	{"pause ignored", "PauseRead", func(r *net.Request) bool { return r.Kind != net.RequestPauseRead }, nil},
 	{"progress never ends", "Progress", nil, func(e *net.Event) bool { e.Queued *= 2; return e.Kind != net.EventProgress || e.Queued > 0 }},
 	{"progress after everything", "Progress", nil, func(e *net.Event) bool { e.Queued = max(0, 1<<30-e.Queued); return true }},
+	{"progress in large steps", "SlowReader", nil, func(e *net.Event) bool { return e.Kind != net.EventProgress || e.Queued == 0 || e.Queued > 20<<20 }},
 	{"abort is close", "Abort", func(r *net.Request) bool {
 		if r.Kind == net.RequestAbort {
 			r.Kind = net.RequestClose

@@ -339,3 +339,47 @@ func BenchmarkEcho(b *testing.B) {
 		ask(r.b, r.a, r.idb)
 	}
 }
+
+// Goal, invariant 5 of the contract: Close goes on flushing for as long as the peer
+// takes some, however long that is in all, and gives up when it takes nothing.
+func TestCloseFlushesWhileBytesMove(t *testing.T) {
+	for _, reads := range []bool{true, false} {
+		w := New(Options{Seed: 5})
+		s, c := w.Host("server"), w.Host("client")
+		if _, err := s.Listen("server:1", net.PlaneClient); err != nil {
+			t.Fatal(err)
+		}
+		c.Submit([]net.Request{{Kind: net.RequestDial, Conn: 1, Addr: "server:1"}})
+		var accepted net.ConnID
+		for accepted == 0 || len(c.Poll(nil, 1)) == 0 {
+			step(t, w)
+			for _, e := range s.Poll(nil, 1) {
+				accepted = e.Conn
+			}
+		}
+		const size = 2 << 20
+		s.Submit([]net.Request{
+			{Kind: net.RequestSend, Conn: accepted, Data: make([]byte, size)},
+			{Kind: net.RequestClose, Conn: accepted},
+		})
+		got, cause := 0, net.Cause(255)
+		for range 500 {
+			w.Advance(w.now.Add(net.FlushMillis * clock.Millisecond * 2 / 3))
+			if !reads && w.now < clock.Instant(2*net.FlushMillis*clock.Millisecond) {
+				continue
+			}
+			for _, e := range c.Poll(nil, 128<<10) {
+				got += len(e.Data)
+				if e.Kind == net.EventClosed {
+					cause = e.Cause
+				}
+			}
+		}
+		switch {
+		case reads && (got != size || cause != net.CauseEOF):
+			t.Errorf("a slow reader got %d bytes of %d, cause %d", got, size, cause)
+		case !reads && (got == size || cause != net.CauseReset):
+			t.Errorf("who read nothing got %d bytes of %d, cause %d", got, size, cause)
+		}
+	}
+}
