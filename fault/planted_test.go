@@ -16,3 +16,14 @@ func TestCanary(t *testing.T) {
 		t.Fatal("planted and not on")
 	}
 }
+
+// Goal: asking for a bug that nobody planted allocates nothing, whatever others
+// are planted.
+func TestOnAllocates(t *testing.T) {
+	if err := Plant("another"); err != nil {
+		t.Fatal(err)
+	}
+	if n := testing.AllocsPerRun(100, func() { On("nobody planted this") }); n != 0 {
+		t.Fatalf("%v allocations", n)
+	}
+}
