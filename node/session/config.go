@@ -40,7 +40,7 @@ const (
 	keepaliveTimeout  = clock.Duration(wire.KeepaliveTimeoutMillis) * clock.Millisecond
 	halfFrameTimeout  = clock.Duration(wire.HalfFrameTimeoutMillis) * clock.Millisecond
 	slowOutputTimeout = 30 * clock.Second // SLOW_CONSUMER
-	closeTimeout      = 2 * clock.Second  // then Abort; net's own drain is 1 s
+	closeTimeout      = 2 * clock.Second  // then Abort, when all is written; net's own drain is 1 s
 	memberSilence     = 10 * clock.Second
 	revokeTimeout     = 10 * clock.Second
 	oversizePatience  = 5 * clock.Second // MESSAGE_EXCEEDS_CREDIT though others are served

@@ -58,7 +58,7 @@ type conn struct {
 	opened    clock.Instant
 	lastFrame clock.Instant // last complete frame
 	lastByte  clock.Instant // last byte
-	lastMove  clock.Instant // queued fell, or began
+	lastMove  clock.Instant // output began to wait, or moved
 	closeAt   clock.Instant // connFailing: when AUTH_FAILED goes; connClosing: when to abort
 	rate      clock.Instant // publish_rate_limit: when the bucket is full again
 
@@ -73,17 +73,19 @@ type connSub struct {
 	sub uint32
 }
 
-// open takes a new connection, or turns it away.
+// open takes a new connection, or turns it away: with BACKPRESSURE where there are
+// too many, without a word when the broker stops, for which there is no code that
+// closes.
 func (s *Sessions) open(ev *net.Event) {
-	if s.conns.inUse() >= s.cfg.MaxConnections || s.stopping {
+	switch {
+	case s.stopping:
 		s.stats.Refused++
-		code, text := wire.CodeBackpressure, "this broker has as many connections as it may: back off and try again"
-		if s.stopping {
-			text = "this broker is stopping: back off and try again"
-		}
-		s.reject(code)
+		s.shutOut = append(s.shutOut, ev.Conn)
+		return
+	case s.conns.inUse() >= s.cfg.MaxConnections:
+		s.stats.Refused++
+		s.reject(wire.CodeBackpressure)
 		s.turnAway = append(s.turnAway, ev.Conn)
-		s.turnAwayText = text
 		return
 	}
 	i, c := s.conns.take()
@@ -118,9 +120,19 @@ func (s *Sessions) shut(i uint32, c *conn) {
 	c.state = connClosing
 	c.wantClose = true
 	c.held = nil
-	c.closeAt = s.now.Add(closeTimeout)
+	c.closeAt = s.closeBy(c)
 	s.timers.lower(i, c.closeAt)
 	s.touch(i, c)
+}
+
+// closeBy is when a connection that is being closed is given up: what was sent is
+// flushed for as long as it moves, but by a broker that stops.
+func (s *Sessions) closeBy(c *conn) clock.Instant {
+	at := s.now.Add(closeTimeout)
+	if c.queued > 0 && !s.stopping {
+		at = max(at, c.lastMove.Add(slowOutputTimeout))
+	}
+	return at
 }
 
 // touch makes EndTurn look at the connection.
@@ -198,15 +210,18 @@ func (s *Sessions) silent(c *conn) bool {
 		c.reader.Partial() > 0 && s.now >= c.lastByte.Add(halfFrameTimeout)
 }
 
-// progress takes note of output that moved, or began to wait.
+// progress takes note of output that moved, or began to wait. The same number again
+// means that the peer took some of what was written before (net, invariant 7).
 func (s *Sessions) progress(i uint32, c *conn, queued int) {
-	if queued < c.queued || c.queued == 0 {
-		c.lastMove = s.now
-		if c.state == connClosing { // what was sent is still being taken
-			c.closeAt = s.now.Add(closeTimeout)
-		}
-	}
+	moved := queued <= c.queued || c.queued == 0
 	c.queued = queued
+	if moved {
+		c.lastMove = s.now
+	}
+	if moved && c.state == connClosing && c.closeAt != clock.Never {
+		c.closeAt = s.closeBy(c)
+		s.timers.lower(i, c.closeAt)
+	}
 	if queued > 0 {
 		s.timers.lower(i, c.lastMove.Add(slowOutputTimeout))
 	}

@@ -4,7 +4,7 @@
 //
 // # The life of a connection
 //
-// EventOpened takes a slot of the slab (or refuses: max_connections). Until
+// EventOpened takes a slot of the slab (or refuses: max_connections, stop). Until
 // CONNECT succeeds one frame of 66 KiB is the most that is taken in, PING is
 // answered, and the clock of AUTH_TIMEOUT runs. A wrong token is held for 100 ms
 // and then answered. From then on each frame becomes a request: it is judged

@@ -88,10 +88,16 @@ func (s *Sessions) reserve(c *conn, n int) {
 	c.out = buf
 }
 
+const textTooMany = "this broker has as many connections as it may: back off and try again"
+
 // flush turns what the connections have to say into requests.
 func (s *Sessions) flush(out []net.Request) []net.Request {
+	for _, id := range s.shutOut {
+		out = append(out, net.Request{Kind: net.RequestClose, Conn: id})
+	}
+	s.shutOut = s.shutOut[:0]
 	for _, id := range s.turnAway {
-		buf := wire.AppendErr(nil, wire.CodeBackpressure, wire.OpNone, s.turnAwayText)
+		buf := wire.AppendErr(nil, wire.CodeBackpressure, wire.OpNone, textTooMany)
 		out = append(out, net.Request{Kind: net.RequestSend, Conn: id, Data: buf}, net.Request{Kind: net.RequestClose, Conn: id})
 	}
 	s.turnAway = s.turnAway[:0]

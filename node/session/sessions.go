@@ -39,8 +39,8 @@ type Sessions struct {
 	resume []uint32  // connections whose held frames may go on
 	wake   []uint32  // connections whose waiting PULL may find something
 
-	turnAway     []net.ConnID
-	turnAwayText string
+	turnAway []net.ConnID // new connections beyond the limit
+	shutOut  []net.ConnID // new connections of a broker that stops
 
 	buffers buffers
 	topics  []topic // by id
@@ -67,9 +67,13 @@ func New(cfg Config, m *machine.Machine, b Broker) *Sessions {
 	if err := cfg.Validate(); err != nil {
 		panic(err)
 	}
-	s := &Sessions{cfg: cfg.withDefaults(), view: m.View(), broker: b, byID: map[net.ConnID]uint32{}, leaderID: wire.NoLeader}
+	s := &Sessions{cfg: cfg.withDefaults(), view: m.View(), broker: b, byID: map[net.ConnID]uint32{}}
 	s.forgetGroups()
-	s.setStaleText()
+	if s.cfg.Quorum {
+		s.SetLeader(wire.NoLeader, 0, "")
+	} else { // nobody else can lead, also before this node does
+		s.SetLeader(s.cfg.NodeID, 0, s.cfg.AdvertisedAddr)
+	}
 	return s
 }
 
@@ -235,8 +239,16 @@ func (s *Sessions) Stop(now clock.Reading) {
 	s.stopping = true
 	for i := range s.conns.used {
 		c := s.conns.at(i)
-		if c.state == connFree || c.state == connClosing {
+		switch c.state {
+		case connFree:
 			continue
+		case connClosing:
+			if c.closeAt != clock.Never {
+				c.closeAt = s.closeBy(c)
+				s.timers.lower(i, c.closeAt)
+			}
+			continue
+		default:
 		}
 		c.hold |= holdStop
 		c.held = nil
