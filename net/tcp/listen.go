@@ -24,29 +24,62 @@ const (
 	acceptPauseMax = time.Second
 )
 
+// Listener is a port that was taken. The system lets connections to it wait until
+// Accept.
+type Listener struct {
+	network *Network
+	socket  *stdnet.TCPListener
+	plane   net.Plane
+}
+
 // Listen accepts connections on addr, HOST:PORT, for a plane. It gives the address
 // in full, which tells the port when 0 was asked for.
 func (n *Network) Listen(addr string, plane net.Plane) (string, error) {
+	l, err := n.Bind(addr, plane)
+	if err != nil {
+		return "", err
+	}
+	l.Accept()
+	return l.Addr(), nil
+}
+
+// Bind takes the port of addr, HOST:PORT, for a plane.
+func (n *Network) Bind(addr string, plane net.Plane) (*Listener, error) {
 	l, err := new(stdnet.ListenConfig).Listen(n.closing, "tcp", addr)
 	switch {
 	case errors.Is(err, context.Canceled):
-		return "", ErrClosed
+		return nil, ErrClosed
 	case errors.Is(err, syscall.EADDRINUSE):
-		return "", fmt.Errorf("%w: another program listens on %s: stop it, or choose another address", ErrInUse, addr)
+		return nil, fmt.Errorf("%w: another program listens on %s: stop it, or choose another address", ErrInUse, addr)
 	case err != nil:
-		return "", fmt.Errorf("cannot listen on %s: %w", addr, err)
+		return nil, fmt.Errorf("cannot listen on %s: %w", addr, err)
 	}
-	listener := l.(*stdnet.TCPListener)
+	socket := l.(*stdnet.TCPListener)
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.closed {
-		listener.Close()
-		return "", ErrClosed
+		socket.Close()
+		return nil, ErrClosed
 	}
-	n.listeners = append(n.listeners, listener)
-	n.tasks.Go(func() { n.accept(listener.AcceptTCP, plane) })
-	return listener.Addr().String(), nil
+	n.listeners = append(n.listeners, socket)
+	return &Listener{network: n, socket: socket, plane: plane}, nil
 }
+
+// Addr is the address in full.
+func (l *Listener) Addr() string { return l.socket.Addr().String() }
+
+// Accept begins to take in connections. It is called once.
+func (l *Listener) Accept() {
+	n := l.network
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if !n.closed {
+		n.tasks.Go(func() { n.accept(l.socket.AcceptTCP, l.plane) })
+	}
+}
+
+// Close gives the port back; what was accepted lives on.
+func (l *Listener) Close() { l.socket.Close() }
 
 // accept takes in connections until the listener is closed.
 func (n *Network) accept(next func() (*stdnet.TCPConn, error), plane net.Plane) {

@@ -79,6 +79,46 @@ func TestListenInUse(t *testing.T) {
 	}
 }
 
+// Goal: connections to a port that was taken wait until they are accepted, and are
+// refused when it was given back; those that were accepted live on.
+func TestBind(t *testing.T) {
+	n, _, woken := opened(t, Options{})
+	l, err := n.Bind("127.0.0.1:0", net.PlanePeer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := stdnet.Dial("tcp", l.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	s.Write([]byte("x"))
+	if e := n.Poll(nil, 1); len(e) != 0 {
+		t.Fatalf("%+v before Accept", e)
+	}
+	l.Accept()
+	got := ""
+	for got == "" {
+		<-woken
+		for _, e := range n.Poll(nil, 1) {
+			if e.Plane != net.PlanePeer {
+				t.Errorf("an event of plane %d", e.Plane)
+			}
+			if l.Close(); e.Kind == net.EventOpened {
+				n.Submit([]net.Request{{Kind: net.RequestSend, Conn: e.Conn, Data: []byte("y")}})
+			}
+			got += string(e.Data)
+		}
+	}
+	b := make([]byte, 1)
+	if _, err := s.Read(b); err != nil || string(b)+got != "yx" {
+		t.Errorf("got %q and %q, %v", b, got, err)
+	}
+	if s, err := stdnet.Dial("tcp", l.Addr()); !errors.Is(err, syscall.ECONNREFUSED) {
+		t.Errorf("a connection after Close: %v, %v", s, err)
+	}
+}
+
 // dialled opens k plain sockets to addr and waits until the network has them.
 func dialled(t testing.TB, n *Network, addr string, woken chan struct{}, k int) ([]stdnet.Conn, []net.ConnID) {
 	t.Helper()
