@@ -375,3 +375,36 @@ func TestRunEnds(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+// Goal: PartitionHandlers handlers are at work on a partition whenever there are
+// as many messages, also when these come one after the other, and never more.
+func TestPartitionHandlers(t *testing.T) {
+	s := serve(t)
+	c := dial(t, s, Options{})
+	var busy, most atomic.Int32
+	release := make(chan struct{})
+	cons, done := run(t, c, ConsumerOptions{PartitionHandlers: 8}, func(context.Context, *Delivery) error {
+		n := busy.Add(1)
+		defer busy.Add(-1)
+		for m := most.Load(); n > m && !most.CompareAndSwap(m, n); m = most.Load() {
+		}
+		<-release
+		return nil
+	})
+	for i := range 8 {
+		feed(t, s, 0, 1)
+		await(t, fmt.Sprintf("handler %d", i+1), func() bool { return busy.Load() == int32(i+1) })
+	}
+	feed(t, s, 0, 50)
+	close(release)
+	await(t, "the end", func() bool { return unsettled(s) == 0 })
+	if most.Load() != 8 {
+		t.Fatalf("%d handlers at once", most.Load())
+	}
+	if err := cons.Stop(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+}

@@ -15,7 +15,8 @@ import (
 type worker struct {
 	queue   []*Delivery
 	head    int
-	running int
+	running int // goroutines
+	busy    int // those of them that have a delivery
 	owned   bool
 	waiting bool // for OnAssigned to return
 	ctx     context.Context
@@ -66,9 +67,10 @@ func (s *Consumer) deliver(in []core.Delivery, out []Delivery) {
 	}
 }
 
-// start starts a handler goroutine if there is work for one.
+// start starts a handler goroutine if there is work that no other is about to
+// take.
 func (s *Consumer) start(w *worker) {
-	if w.running < s.opt.PartitionHandlers && w.running < len(w.queue)-w.head && !w.waiting && s.handler != nil {
+	if w.running < s.opt.PartitionHandlers && w.running-w.busy < len(w.queue)-w.head && !w.waiting && s.handler != nil {
 		w.running++
 		go s.work(w)
 	}
@@ -84,11 +86,12 @@ func (s *Consumer) work(w *worker) {
 		// A handler has ended its goroutine (runtime.Goexit): another takes its place.
 		s.mu.Lock()
 		w.running--
+		w.busy--
 		s.start(w)
 		s.mu.Unlock()
 	}()
-	for {
-		d := s.take(w)
+	for done := 0; ; done = 1 {
+		d := s.take(w, done)
 		if d == nil {
 			clean = true
 			return
@@ -97,10 +100,12 @@ func (s *Consumer) work(w *worker) {
 	}
 }
 
-// take is the next delivery, or nil: then the goroutine is over.
-func (s *Consumer) take(w *worker) *Delivery {
+// take is the next delivery for a goroutine that is done with one or with none,
+// or nil: then the goroutine is over.
+func (s *Consumer) take(w *worker, done int) *Delivery {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	w.busy -= done
 	if w.head == len(w.queue) {
 		w.queue, w.head = w.queue[:0], 0
 		w.running--
@@ -109,6 +114,7 @@ func (s *Consumer) take(w *worker) *Delivery {
 	d := w.queue[w.head]
 	w.queue[w.head] = nil
 	w.head++
+	w.busy++
 	return d
 }
 
