@@ -127,16 +127,21 @@ func (c *Core) takeConsumer(in *Input) {
 	}
 }
 
-// pause pulls and hands out nothing more. What is queued is released, so that a resume begins where the handlers stopped.
+// pause pulls and hands out nothing more. What is queued, and what a PULL that is under way still brings, is released: a
+// resume begins where the handlers stopped, and meanwhile it is others' to have.
 func (c *Core) pause(s *consumer) {
 	s.paused = true
 	for i := range s.parts {
-		p := &s.parts[i]
-		for p.queue.n > 0 {
-			d := p.queue.pop()
-			s.credit.giveBack(c.now, 1, uint32(len(d.Value)))
-			c.queueSettle(s, p, SettleRelease, d.Sequence, d.DeliveryID)
-		}
+		c.releaseQueue(s, &s.parts[i])
+	}
+}
+
+// releaseQueue gives back what waits, free of charge.
+func (c *Core) releaseQueue(s *consumer, p *part) {
+	for p.queue.n > 0 {
+		d := p.queue.pop()
+		s.credit.giveBack(c.now, 1, uint32(len(d.Value)))
+		c.queueSettle(s, p, SettleRelease, d.Sequence, d.DeliveryID)
 	}
 }
 

@@ -300,3 +300,31 @@ func TestConsumerCodes(t *testing.T) {
 		}
 	}
 }
+
+// Goal: a paused consumer holds nothing: what its PULL still brings goes back free of charge, and a resume gets it.
+func TestPausedHoldsNothing(t *testing.T) {
+	w := newWorld(t, Options{})
+	a := newApplication(w, 4)
+	w.feed("orders", 0, 0)
+	a.consume(1, ConsumerOptions{CreditCount: 20})
+	w.until("a PULL that waits", func() bool { return w.broker.Requests[wire.OpPull] > 0 })
+	w.turn(Input{Kind: InputPause, Handle: 1})
+	w.feed("orders", 0, 10)
+	for range 200 {
+		if !w.flow() {
+			w.wait(100 * clock.Millisecond)
+		}
+	}
+	for i := range w.core.consumers[0].parts {
+		if n := w.core.consumers[0].parts[i].queue.n; n != 0 {
+			t.Fatalf("%d messages wait in a paused consumer", n)
+		}
+	}
+	if len(a.have) != 0 {
+		t.Fatalf("%d were handed out", len(a.have))
+	}
+	w.checkCredit()
+	w.turn(Input{Kind: InputResume, Handle: 1})
+	a.until("the rest", func() bool { return w.broker.Group("g").Unsettled() == 0 })
+	w.checkBroken()
+}

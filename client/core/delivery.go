@@ -203,7 +203,11 @@ func (c *Core) handOutTouched() {
 
 // handOut gives the application what may be given (C8).
 func (c *Core) handOut(s *consumer, p *part) {
-	if s.paused || s.stopping || !p.owned || p.revoking {
+	if s.stopping || !p.owned || p.revoking {
+		return
+	}
+	if s.paused {
+		c.releaseQueue(s, p)
 		return
 	}
 	for p.queue.n > 0 && len(p.handed) < s.opt.HandOut {
