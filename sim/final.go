@@ -147,7 +147,7 @@ func (w *world) resolve() {
 
 // verifyOffline looks at the stopped node's directory as an operator's tool does.
 func (w *world) verifyOffline() {
-	report := verify.Verify(offline{w.host.disk})
+	report := verify.Verify(offline{w.host.disk}, verify.Options{JournalFileBytes: w.plan.Knob("journal_file")})
 	for i := range report.Findings {
 		f := &report.Findings[i]
 		if f.Level == verify.Damage && w.atlas.beyondWhat == "" {

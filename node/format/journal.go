@@ -18,6 +18,10 @@ const (
 	journalVersion = 1
 )
 
+// JournalFileBytes is how long journal files are, unless a store is told otherwise
+// or a single write needs more.
+const JournalFileBytes = 64 << 20
+
 // EntryBytesMax bounds an entry's body: the largest frame and 64 KiB
 // (cluster.md, "APPEND").
 const EntryBytesMax = 16<<20 + 64<<10

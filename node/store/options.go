@@ -6,6 +6,7 @@ import (
 
 	"github.com/mortarmq/mortarmq/clock"
 	"github.com/mortarmq/mortarmq/disk"
+	"github.com/mortarmq/mortarmq/node/format"
 )
 
 // Options are a store's properties. The zero value works for everything but
@@ -64,7 +65,7 @@ type Options struct {
 
 // withDefaults fills in what is zero.
 func (o Options) withDefaults() Options {
-	setDefault(&o.JournalFileBytes, 64<<20)
+	setDefault(&o.JournalFileBytes, format.JournalFileBytes)
 	setDefault(&o.JournalCapBytes, 1<<30)
 	setDefault(&o.CheckpointBytes, 256<<20)
 	setDefault(&o.CheckpointEvery, 30*clock.Second)

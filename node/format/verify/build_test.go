@@ -114,6 +114,11 @@ func segmentsOf(t *testing.T, count int) (tree, []segment.Position) {
 	return files, slices.Collect(s.Positions)
 }
 
+// journalBytes is the size of the journal files of the fixture.
+const journalBytes = 16 * format.JournalBlock
+
+var fixture = Options{JournalFileBytes: journalBytes}
+
 // journalOf builds a journal of two files: entries 1 to 3 and 4 to 5, each in a
 // write of its own, and a last mark.
 func journalOf(files tree) (hashes []op.Hash, at []int64) {
@@ -153,7 +158,10 @@ func journalOf(files tree) (hashes []op.Hash, at []int64) {
 	w.Put(mark, format.JournalSeed(testCluster, 3))
 	at = append(at, int64(len(files[path])))
 	files[path] = append(files[path], mark...)
-	files[path] = append(files[path], make([]byte, 8*format.JournalBlock)...)
+	for _, file := range []uint64{2, 3} {
+		path := format.JournalName(file)
+		files[path] = append(files[path], make([]byte, journalBytes-len(files[path]))...)
+	}
 	return hashes, at
 }
 

@@ -78,7 +78,7 @@ func (v *verifier) checkpoint(path, magic string) {
 		return
 	}
 	v.report.saw(magic, 1)
-	if !v.cluster(path, h.ClusterID) {
+	if !v.cluster(Damage, path, h.ClusterID) {
 		return
 	}
 	if s := v.super; s != nil && (h.Number != s.CheckpointOp || h.Epoch != s.CheckpointEpoch || h.Hash != s.CheckpointHash || h.LogTime != s.CheckpointTime) {
@@ -100,6 +100,10 @@ func (v *verifier) checkpoint(path, magic string) {
 			v.add(Damage, path, at, uint64(h.Number), "a block's number jumps")
 			return
 		}
+		if k.Kind == format.BlockPositions && magic == format.CursorCheckpointMagic {
+			v.add(Damage, path, at, uint64(h.Number), "a block of positions in a ledger checkpoint")
+			return
+		}
 		if k.Kind == format.BlockPositions && !v.takePositions(path, at, k.Payload) {
 			return
 		}
@@ -109,7 +113,7 @@ func (v *verifier) checkpoint(path, magic string) {
 		}
 	}
 	if at != w.f.Size() {
-		v.add(Damage, path, at, uint64(h.Number), "there are bytes behind the last block")
+		v.add(Note, path, at, uint64(h.Number), "there are bytes behind the last block: nothing reads them")
 	}
 }
 

@@ -11,7 +11,8 @@
 //
 // Invariants:
 //
-//  1. A directory that recovery takes without complaint has no Damage here.
+//  1. A directory that recovery takes without complaint has no Damage here, and
+//     one that it refuses, or of which it cannot serve all, has.
 //  2. Every file is named with its offset and, where there is one, the sequence
 //     or number of what is hit.
 //  3. Memory is bounded by the largest record, block and index, whatever the

@@ -12,6 +12,7 @@ import (
 // take over; 0 for none.
 type journalFile struct {
 	number   uint64
+	size     int64
 	headed   bool
 	first    op.Number
 	prevHash op.Hash
@@ -46,7 +47,7 @@ func (v *verifier) journal() {
 	j := &journalCheck{v: v, tip: v.super.CheckpointOp, tipHash: v.super.CheckpointHash, mark: v.super.CheckpointOp}
 	for _, e := range v.list("journal") {
 		if number, ok := format.ParseJournalName(e.Name); ok && !e.Dir && number >= v.super.JournalFirst {
-			j.files = append(j.files, journalFile{number: number})
+			j.files = append(j.files, journalFile{number: number, size: e.Size})
 		}
 	}
 	slices.SortFunc(j.files, func(a, b journalFile) int {
@@ -55,18 +56,19 @@ func (v *verifier) journal() {
 		}
 		return 1
 	})
-	expect := v.super.JournalFirst
-	for i := range j.files {
-		if j.files[i].number != expect {
-			break
-		}
-		expect++
-	}
-	if n := len(j.files); n == 0 || expect <= max(v.super.JournalCurrent, j.files[n-1].number) {
-		v.add(Damage, format.JournalName(expect), 0, uint64(j.tip)+1, "the file is missing")
+	if len(j.files) == 0 {
+		j.missing(v.super.JournalFirst)
 		return
 	}
-	if !j.headers() {
+	// A file is as long as it will ever be, durably, before anything is written to
+	// it, and the superblock knows which ones have been written to.
+	for i := range j.files {
+		if f := &j.files[i]; f.number <= v.super.JournalCurrent && f.size < v.options.JournalFileBytes {
+			v.add(Damage, f.path(), f.size, uint64(j.tip)+1, "the file is cut short")
+			return
+		}
+	}
+	if !j.headers() || !j.gaps() {
 		return
 	}
 	j.badPath, j.why = j.files[0].path(), "the file's header is damaged"
@@ -100,7 +102,7 @@ func (j *journalCheck) headers() bool {
 		switch {
 		case w.err != nil:
 			return false
-		case err == nil && !j.v.cluster(f.path(), h.ClusterID):
+		case err == nil && !j.v.cluster(Damage, f.path(), h.ClusterID):
 			return false
 		case err == nil && h.File == f.number:
 			j.v.report.saw(format.JournalMagic, 1)
@@ -117,6 +119,26 @@ func (j *journalCheck) headers() bool {
 	return true
 }
 
+// gaps says whether all files are there from the newest one with a header on, up
+// to the one that the superblock knows. Whether one is missing before that is for
+// the chain of entries to say: a start lets go of files that it emptied.
+func (j *journalCheck) gaps() bool {
+	expect, from := j.v.super.JournalFirst, 0
+	for i := range j.files {
+		if f := &j.files[i]; f.headed {
+			expect, from = f.number, i
+		}
+	}
+	for i := from; i < len(j.files) && j.files[i].number == expect; i++ {
+		expect++
+	}
+	return expect > max(j.v.super.JournalCurrent, j.files[len(j.files)-1].number) || j.missing(expect)
+}
+
+func (j *journalCheck) missing(number uint64) bool {
+	return j.damage(format.JournalName(number), 0, j.tip+1, "the file is missing")
+}
+
 func (j *journalCheck) damage(path string, offset int64, number op.Number, what string) bool {
 	j.v.add(Damage, path, offset, uint64(number), what)
 	return false
@@ -126,6 +148,8 @@ func (j *journalCheck) damage(path string, offset int64, number op.Number, what 
 func (j *journalCheck) joins(i int) bool {
 	f, super := &j.files[i], j.v.super
 	switch {
+	case !j.started && f.first > super.CheckpointOp+1 && j.files[0].number > super.JournalFirst:
+		return j.missing(super.JournalFirst)
 	case !j.started && f.first > super.CheckpointOp+1:
 		return j.damage(f.path(), 0, super.CheckpointOp+1, "entries before this file's first are missing")
 	case !j.started:
@@ -133,6 +157,8 @@ func (j *journalCheck) joins(i int) bool {
 		if j.tip == super.CheckpointOp && j.tipHash != super.CheckpointHash {
 			return j.damage(f.path(), 0, j.tip, "does not join the checkpoint")
 		}
+	case j.tip+1 != f.first && !j.torn && j.files[i-1].number+1 < f.number:
+		return j.missing(j.files[i-1].number + 1)
 	case j.tip+1 != f.first:
 		if before := &j.files[i-1]; !before.headed {
 			j.badPath, j.badAt, j.why = before.path(), 0, "the file's header is damaged"
@@ -289,6 +315,7 @@ func (j *journalCheck) entry(f *journalFile, pos int64, frame []byte, h *op.Head
 
 // judge says whether the chain's end is damage or a torn tail.
 func (j *journalCheck) judge() {
+	j.v.marked = j.mark
 	if j.mark > j.tip && !j.ended || j.tip < j.v.super.CheckpointOp {
 		if last := &j.files[len(j.files)-1]; last.used && !j.torn {
 			j.badPath, j.badAt, j.why = last.path(), 0, "the file's header is damaged"

@@ -11,6 +11,10 @@ import (
 // metadata checks the snapshot that the superblock names and the log from there
 // on.
 func (v *verifier) metadata() {
+	if v.super.CheckpointOp > 0 && !v.isDir(format.MetadataDir) {
+		v.add(Damage, format.MetadataDir, 0, 0, "the directory is missing")
+		return
+	}
 	var files []uint64
 	named, snapshot := format.SnapshotName(v.super.SnapshotRecords, v.super.SnapshotEpoch), v.super.SnapshotRecords == 0
 	for _, e := range v.list(format.MetadataDir) {
@@ -39,7 +43,7 @@ func (v *verifier) metadata() {
 	}
 	next := v.super.SnapshotRecords
 	for i, offset := range files {
-		if offset > next && next < v.super.MetadataRecords {
+		if offset > next && next < v.logNeeded() {
 			v.add(Damage, format.MetadataName(next), 0, next, "records up to "+format.MetadataName(offset)+" are missing")
 			return
 		}
@@ -55,9 +59,18 @@ func (v *verifier) metadata() {
 			return
 		}
 	}
-	if next < v.super.MetadataRecords {
+	if next < v.logNeeded() {
 		v.add(Damage, format.MetadataName(next), 0, next, "records up to the checkpoint are missing")
 	}
+}
+
+// logNeeded gives the number of the record up to which the log is read at a
+// start: none of it if the snapshot stands for all.
+func (v *verifier) logNeeded() uint64 {
+	if v.super.SnapshotRecords == v.super.MetadataRecords {
+		return 0
+	}
+	return v.super.MetadataRecords
 }
 
 // snapshot checks a snapshot whole.
@@ -73,7 +86,7 @@ func (v *verifier) snapshot(path string) {
 		return
 	}
 	v.report.saw(format.SnapshotMagic, 1)
-	if !v.cluster(path, h.ClusterID) {
+	if !v.cluster(Damage, path, h.ClusterID) {
 		return
 	}
 	if h.Offset != v.super.SnapshotRecords || h.Epoch != v.super.SnapshotEpoch || int64(h.Length)+format.MetadataHeaderSize != w.f.Size() {
@@ -105,7 +118,7 @@ func (v *verifier) metadataFile(offset uint64) (next uint64, whole bool) {
 	}
 	defer v.close(w, path)
 	level := func() Level {
-		if next < v.super.MetadataRecords {
+		if next < v.logNeeded() {
 			return Damage
 		}
 		return Note
@@ -116,7 +129,7 @@ func (v *verifier) metadataFile(offset uint64) (next uint64, whole bool) {
 		return next, false
 	}
 	v.report.saw(format.MetadataMagic, 1)
-	if !v.cluster(path, h.ClusterID) {
+	if !v.cluster(level(), path, h.ClusterID) {
 		return next, false
 	}
 	if h.Offset != offset {

@@ -19,7 +19,7 @@ type walker struct {
 	v       *verifier
 	f       *segmentFiles
 	w       *window
-	limit   int64 // up to here everything has to be whole
+	limit   int64 // up to here everything has to be whole; 0: nothing has to be
 	old     []format.IndexEntry
 	made    []byte // the index as it should be
 	indexed uint32
@@ -29,14 +29,30 @@ type walker struct {
 	broken  bool // damage was found: the index cannot be compared
 }
 
+// later looks at a segment that is later than the checkpoint: the next start
+// removes it.
+func (v *verifier) later(pos format.Position, f *segmentFiles) {
+	if !f.hasLog {
+		v.add(Note, f.indexedName, 0, uint64(f.base), "an index without its segment, later than the checkpoint")
+		return
+	}
+	v.walk(pos, f, 0, 0)
+}
+
 // segment checks a segment and its index. Up to limit it has to be whole and end
 // with the record last; what is behind is looked at. It gives the sequence that
 // the next segment has to begin with.
 func (v *verifier) segment(pos format.Position, f *segmentFiles, limit int64, last op.Sequence) op.Sequence {
-	if !f.hasLog {
-		v.add(Note, f.indexedName, 0, uint64(f.base), "an index without its segment, later than the checkpoint")
+	if f.size < format.SegmentHeaderSize+format.RecordHeaderSize {
+		// No segment is begun without a record.
+		v.add(Damage, f.name, f.size, uint64(f.base), "the segment ends early")
 		return last + 1
 	}
+	return v.walk(pos, f, limit, last)
+}
+
+// walk goes through a segment, of which nothing has to be whole if limit is 0.
+func (v *verifier) walk(pos format.Position, f *segmentFiles, limit int64, last op.Sequence) op.Sequence {
 	w := v.open(f.name)
 	if w == nil {
 		return last + 1
@@ -55,7 +71,7 @@ func (v *verifier) segment(pos format.Position, f *segmentFiles, limit int64, la
 	case h.Topic != pos.Topic || h.Partition != pos.Partition || h.Base != f.base:
 		v.add(level, f.name, 0, uint64(f.base), "the header is that of another segment")
 		return last + 1
-	case !v.cluster(f.name, h.ClusterID):
+	case !v.cluster(level, f.name, h.ClusterID):
 		return last + 1
 	}
 	v.report.saw(format.SegmentMagic, 1)

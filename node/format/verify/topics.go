@@ -91,7 +91,7 @@ func (v *verifier) partition(pos format.Position) {
 		covered := f.base <= pos.Base
 		switch {
 		case !covered:
-			v.segment(pos, f, 0, 0)
+			v.later(pos, f)
 			continue
 		case f.base != next:
 			v.missing(dir, next, f.base)

@@ -6,24 +6,38 @@ import (
 	"slices"
 
 	"github.com/mortarmq/mortarmq/node/format"
+	"github.com/mortarmq/mortarmq/node/op"
 )
+
+// Options say how the directory was written. The zero value is a broker's.
+type Options struct {
+	// JournalFileBytes is the size of journal files in bytes. Default
+	// format.JournalFileBytes.
+	JournalFileBytes int64
+}
 
 // verifier is one check under way.
 type verifier struct {
-	fs     FS
-	report Report
+	fs      FS
+	options Options
+	report  Report
 	// super is what the superblock says, nil if no slot is whole.
 	super *format.Superblock
 	// clusterID is the superblock's, or that of the first file that has one.
 	clusterID   [16]byte
 	clusterFrom string
+	// marked is the highest entry that something says was synced.
+	marked op.Number
 	// positions are where the log checkpoint says that partitions end, in order.
 	positions []format.Position
 }
 
 // Verify checks the whole data directory. Errors of reading are findings.
-func Verify(fs FS) *Report {
-	v := &verifier{fs: fs}
+func Verify(fs FS, o Options) *Report {
+	if o.JournalFileBytes == 0 {
+		o.JournalFileBytes = format.JournalFileBytes
+	}
+	v := &verifier{fs: fs, options: o}
 	if v.superblock() {
 		v.journal()
 		v.metadata()
@@ -69,6 +83,11 @@ func (v *verifier) list(dir string) []Entry {
 	return entries
 }
 
+// isDir says that the data directory has a directory of this name.
+func (v *verifier) isDir(name string) bool {
+	return slices.ContainsFunc(v.list(""), func(e Entry) bool { return e.Dir && e.Name == name })
+}
+
 // open opens a file for a walk. One that cannot be opened is damage.
 func (v *verifier) open(path string) *window {
 	f, err := v.fs.Open(path)
@@ -91,13 +110,14 @@ func (v *verifier) close(w *window, path string) {
 	}
 }
 
-// cluster checks that a file belongs to the same cluster as the others.
-func (v *verifier) cluster(path string, id [16]byte) bool {
+// cluster checks that a file belongs to the same cluster as the others; level is
+// what it is if not.
+func (v *verifier) cluster(level Level, path string, id [16]byte) bool {
 	if v.clusterFrom == "" {
 		v.clusterID, v.clusterFrom = id, path
 	}
 	if id != v.clusterID {
-		v.add(Damage, path, 0, 0, "belongs to another cluster than "+v.clusterFrom)
+		v.add(level, path, 0, 0, "belongs to another cluster than "+v.clusterFrom)
 		return false
 	}
 	return true
@@ -107,21 +127,19 @@ const superblockPath = "superblock.mmsb"
 
 // superblock reads both slots. It reports whether one of them is whole.
 func (v *verifier) superblock() bool {
-	path, found, others := "", false, false
+	path, found := "", false
 	for _, e := range v.list("") {
 		switch {
 		case e.Name == superblockPath && !e.Dir:
 			path, found = superblockPath, true
 		case e.Name == superblockPath+".tmp" && !e.Dir:
 			v.add(Note, e.Name, 0, 0, "left by a first start that was cut off")
-		case e.Dir && (e.Name == "journal" || e.Name == format.CheckpointsDir || e.Name == format.TopicsDir):
-			others = others || len(v.list(e.Name)) > 0
 		}
 	}
 	if !found {
 		level, what := Note, "there is none: the directory is fresh"
-		if others {
-			level, what = Damage, "the file is missing"
+		if other := v.other(); other != "" {
+			level, what = Damage, "the file is missing, though "+other+" is there"
 		}
 		v.add(level, superblockPath, 0, 0, what)
 		return false
@@ -146,6 +164,38 @@ func (v *verifier) superblock() bool {
 		v.add(Note, path, w.f.Size(), 0, "the file has not the size of two slots")
 	}
 	return v.superblockSlots(path, slots, errs)
+}
+
+// other gives a name that tells a directory which has lost its superblock from a
+// fresh one: anything but what a first start leaves that was cut off, which is
+// empty directories and a first journal file without a header.
+func (v *verifier) other() string {
+	dirs := []string{"journal", format.MetadataDir, format.TopicsDir, format.CheckpointsDir}
+	for len(dirs) > 0 {
+		dir := dirs[0]
+		dirs = dirs[1:]
+		for _, e := range v.list(dir) {
+			path := dir + "/" + e.Name
+			switch {
+			case e.Dir && path == format.QuarantineDir:
+				dirs = append(dirs, path)
+			case path != format.JournalName(1) || v.headed(path):
+				return path
+			}
+		}
+	}
+	return ""
+}
+
+// headed says that the journal file at path has a whole header.
+func (v *verifier) headed(path string) bool {
+	w := v.open(path)
+	if w == nil {
+		return true
+	}
+	defer v.close(w, path)
+	_, err := format.DecodeJournalHeader(w.need(0, format.JournalBlock))
+	return err == nil
 }
 
 // superblockSlots takes the slot with the higher version.

@@ -19,7 +19,7 @@ var update = flag.Bool("update", false, "write the golden files")
 // Goal: a directory in which nothing is wrong has no finding, and is read whole.
 func TestWhole(t *testing.T) {
 	files, _, _, _ := directory(t)
-	r := Verify(files)
+	r := Verify(files, fixture)
 	if len(r.Findings) > 0 {
 		t.Fatalf("%v", r.Findings)
 	}
@@ -29,7 +29,7 @@ func TestWhole(t *testing.T) {
 	if len(r.Versions) != 8 || len(r.NotReadableBy(0)) != 8 || len(r.NotReadableBy(1)) != 0 {
 		t.Errorf("%+v", r.Versions)
 	}
-	if r := Verify(tree{}); len(r.Findings) != 1 || r.Damaged() {
+	if r := Verify(tree{}, fixture); len(r.Findings) != 1 || r.Damaged() {
 		t.Errorf("a fresh directory: %v", r.Findings)
 	}
 }
@@ -64,6 +64,8 @@ func TestPlanted(t *testing.T) {
 		{"sealed length", Damage, flip(sealed, int(off10)), sealed, off10, 10, "length"},
 		{"sealed header", Damage, flip(sealed, 20), sealed, 0, 1, "header"},
 		{"sealed cut short", Damage, func() { files[sealed] = files[sealed][:off10+5] }, sealed, off10, 10, "ends early"},
+		{"sealed emptied", Damage, func() { files[sealed] = nil }, sealed, 0, 1, "ends early"},
+		{"sealed cut to its header", Damage, func() { files[sealed] = files[sealed][:64] }, sealed, 64, 1, "ends early"},
 		{"sealed cut at a record", Damage, func() { files[sealed] = files[sealed][:off10] }, "topics/1/0/10.mqs", 0, 10, "missing"},
 		{"sealed lost", Damage, lose(sealed), sealed, 0, 1, "missing"},
 		{"sealed and index lost", Damage, func() { lose(sealed)(); lose(index)() }, sealed, 0, 1, "missing"},
@@ -91,6 +93,9 @@ func TestPlanted(t *testing.T) {
 		{"superblock lost", Damage, lose("superblock.mmsb"), "superblock.mmsb", 0, 0, "missing"},
 		{"journal lost", Damage, lose(j2), j2, 0, 3, "missing"},
 		{"last journal lost", Damage, lose(j3), j3, 0, 3, "missing"},
+		{"journal cut short", Damage, func() { files[j2] = files[j2][:3*format.JournalBlock] }, j2, 3 * format.JournalBlock, 3, "cut short"},
+		{"last journal cut short", Damage, func() { files[j3] = files[j3][:len(files[j3])-1] }, j3, journalBytes - 1, 3, "cut short"},
+		{"last journal emptied", Damage, func() { files[j3] = nil }, j3, 0, 3, "cut short"},
 		{"journal header", Damage, flip(j2, 10), j3, 0, 3, "before this file's first are missing"},
 		{"synced entry", Damage, flip(j2, int(at[2])+200), j2, at[2] + 64, 3, "body is damaged"},
 		{"synced entry's header", Damage, flip(j3, int(at[4])+90), j3, at[4] + 64, 5, "header is damaged, but the entry was synced"},
@@ -99,6 +104,14 @@ func TestPlanted(t *testing.T) {
 		{"superseded epoch", Note, func() { s := super; s.Promised, s.Installed, s.InstalledOp = 3, 3, 4; putSuperblock(files, s) }, j3, at[4] + 64, 5, "superseded"},
 		{"superblock went back", Damage, func() { s := super; s.Promised, s.Installed, s.InstalledOp = 0, 0, 0; putSuperblock(files, s) }, j2, format.JournalBlock + 64, 1, "went back"},
 		{"snapshot", Damage, flip(format.SnapshotName(3, 1), 100), format.SnapshotName(3, 1), 64, 3, "checksum"},
+		{"bytes behind a checkpoint", Note, func() { files[logPath] = append(files[logPath], 1) }, logPath, -1, 2, "nothing reads them"},
+		{"metadata directory lost", Damage, func() {
+			for path := range pristine {
+				if strings.HasPrefix(path, "metadata/") {
+					delete(files, path)
+				}
+			}
+		}, "metadata", 0, 0, "directory is missing"},
 		{"snapshot lost", Damage, lose(format.SnapshotName(3, 1)), format.SnapshotName(3, 1), 0, 3, "missing"},
 		{"metadata record", Damage, flip(format.MetadataName(5), 120), format.MetadataName(5), 64, 5, "damaged metadata"},
 		{"metadata file lost", Damage, lose(format.MetadataName(3)), format.MetadataName(3), 0, 3, "missing"},
@@ -116,7 +129,7 @@ func TestPlanted(t *testing.T) {
 			files = pristine.clone()
 			c.plant()
 			before := files.clone()
-			r := Verify(files)
+			r := Verify(files, fixture)
 			found := slices.ContainsFunc(r.Findings, func(f Finding) bool {
 				return f.Level == c.level && f.Path == c.path && (f.Offset == c.at || c.at < 0) && f.Sequence == c.seq && strings.Contains(f.What, c.what)
 			})
@@ -144,7 +157,7 @@ func TestEveryBadRecord(t *testing.T) {
 		files[sealed][offset(t, whole, seq)+100] ^= 1
 	}
 	var hit []uint64
-	for _, f := range Verify(files).Findings {
+	for _, f := range Verify(files, fixture).Findings {
 		hit = append(hit, f.Sequence)
 	}
 	if !slices.Equal(hit, []uint64{3, 12, 25}) {
@@ -181,7 +194,7 @@ func TestAnyRot(t *testing.T) {
 			}
 			files[path] = b
 		}
-		Verify(files)
+		Verify(files, fixture)
 		var out bytes.Buffer
 		for _, path := range paths {
 			f, _ := files.Open(path)

@@ -67,7 +67,7 @@ func verifyDir(_ context.Context, c *call) error {
 	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
 		return usagef("%s is not a directory", dir)
 	}
-	r := verify.Verify(dataDir{dir})
+	r := verify.Verify(dataDir{dir}, verify.Options{})
 	t := c.table("level", "path", "offset", "sequence", "what")
 	for _, f := range r.Findings {
 		t.row(f.Level.String(), f.Path, f.Offset, f.Sequence, f.What)
