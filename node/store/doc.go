@@ -35,7 +35,8 @@
 //  3. The superblock names only files that were synced, names and all, before
 //     its first slot was written.
 //  4. A file that either slot of the durable superblock may name, or that
-//     recovery from either would read, is neither recycled nor unlinked.
+//     recovery from either would read, is neither recycled nor unlinked; but for
+//     a journal file that the synced header of a newer one has emptied.
 //  5. Events come in the order in which they happened; those of recovery come
 //     in the order metadata, log checkpoint, cursor checkpoint,
 //     CheckpointLoaded, entries, Recovered.

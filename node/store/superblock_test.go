@@ -40,6 +40,9 @@ func TestSuperblockGoesBack(t *testing.T) {
 			}
 			continue // the lie was found out by nobody: both slots are there
 		}
+		if w.damage[0].Path == superblockPath {
+			continue // both slots were torn: refused all the same
+		}
 		back++
 		if d := w.damage[0]; !d.Fatal || d.Sequence != 2 || !strings.Contains(d.What, "superblock") {
 			t.Fatalf("seed %d: %+v", seed, d)

@@ -92,15 +92,8 @@ func (j *Journal) checkListed() {
 	k.flight.Entries = nil
 	slices.Sort(j.free)
 	slices.SortFunc(j.files, func(a, b file) int { return int(int64(a.number) - int64(b.number)) })
-	expect := k.known.First
-	for i := range j.files {
-		if j.files[i].number != expect {
-			break
-		}
-		expect++
-	}
-	if n := len(j.files); n == 0 || expect <= max(k.known.Current, j.files[n-1].number) {
-		j.damaged(format.JournalName(expect), 0, k.known.Checkpoint+1, "the file is missing")
+	if len(j.files) == 0 {
+		j.missing(k.known.First, k.known.Checkpoint+1)
 		return
 	}
 	// A file is as long as it will ever be, durably, before anything is written
@@ -113,6 +106,32 @@ func (j *Journal) checkListed() {
 	}
 	k.step, k.at = checkHeaders, 0
 	k.cursor.open(j.files[0].number)
+}
+
+// missing ends recovery over a file that is not there.
+func (j *Journal) missing(number uint64, entry op.Number) {
+	j.damaged(format.JournalName(number), 0, entry, "the file is missing")
+}
+
+// checkGaps says whether all files are there from the newest one with a header
+// on, up to the one that the superblock knows. Whether one is missing before that
+// is for the chain of entries to say: a start lets go of files that it emptied.
+func (j *Journal) checkGaps() bool {
+	k := &j.checker
+	expect, from := k.known.First, 0
+	for i := range j.files {
+		if f := &j.files[i]; f.headed {
+			expect, from = f.number, i
+		}
+	}
+	for i := from; i < len(j.files) && j.files[i].number == expect; i++ {
+		expect++
+	}
+	if expect > max(k.known.Current, j.files[len(j.files)-1].number) {
+		return true
+	}
+	j.missing(expect, k.known.Checkpoint+1)
+	return false
 }
 
 // unreadable ends recovery over a file that cannot be read: it is damaged,
@@ -171,6 +190,9 @@ func (j *Journal) checkHeader(f found) {
 		k.cursor.open(j.files[k.at].number)
 		return
 	}
+	if !j.checkGaps() {
+		return
+	}
 	j.setLimits()
 	k.step, k.at = checkFiles, -1
 	k.tip, k.tipHash = k.known.Checkpoint, k.known.CheckpointHash
@@ -217,6 +239,9 @@ func (j *Journal) checkNext() {
 func (j *Journal) joins(f *file) bool {
 	k := &j.checker
 	switch {
+	case !k.started && f.first > k.known.Checkpoint+1 && j.files[0].number > k.known.First:
+		j.missing(k.known.First, k.known.Checkpoint+1)
+		return false
 	case !k.started && f.first > k.known.Checkpoint+1:
 		j.damaged(f.path(), 0, k.known.Checkpoint+1, "entries before this file's first are missing")
 		return false
@@ -226,6 +251,9 @@ func (j *Journal) joins(f *file) bool {
 			j.damaged(f.path(), 0, k.tip, "does not join the checkpoint")
 			return false
 		}
+	case k.tip+1 != f.first && !k.torn && j.files[k.at-1].number+1 < f.number:
+		j.missing(j.files[k.at-1].number+1, k.tip+1)
+		return false
 	case k.tip+1 != f.first:
 		if before := &j.files[k.at-1]; !before.headed {
 			k.badPath, k.badAt, k.why = before.path(), 0, "the file's header is damaged"
@@ -319,6 +347,7 @@ func (j *Journal) checkEntry(file *file) {
 		return
 	}
 	k.tip, k.tipHash, k.header = h.Number, k.cursor.tipHash, *h
+	file.held = k.cursor.writeEnd() - format.JournalBlock
 	if k.tip == k.known.Checkpoint && k.tipHash != k.known.CheckpointHash {
 		j.damaged(file.path(), k.cursor.pos, k.tip, "the entry is not the one that the checkpoint names")
 	}

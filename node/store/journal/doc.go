@@ -7,11 +7,23 @@
 // sync has completed. The next write carries a mark of it. The life of a file:
 // prepared ahead (a retired file renamed, or a new one filled with zeros), its
 // header written with the first write into it, full, and retired when Retire
-// says that a checkpoint covers it.
+// says that a checkpoint covers it, or when a start has emptied it.
 //
 // Recovery is check.go (the journal is read to its end and judged; nothing is
-// changed), rewrite.go (what lies behind the last mark goes into a new file),
-// stream.go (entries above the checkpoint are handed out).
+// changed), rewrite.go (what lies behind the last mark, and what fits along with
+// it, goes into a new file), reclaim.go (which files that empties), stream.go
+// (entries above the checkpoint are handed out).
+//
+// How many files there are follows from what they hold, not from how often the
+// node was started. A start copies the newest files, whole, as long as what they
+// hold fits into half a file; they are emptied by the new file's header and become
+// the next prepared files. So any three neighbours among the files that stay hold
+// more than half a file, and a start gives back what it takes.
+//
+// On a full disk a start must find a file. So nothing is written as long as none
+// is prepared and none can be, nor beyond half of the current file with only one
+// prepared: up to its half the next start empties it, beyond that it uses up the
+// first and has the second for the start after it.
 //
 // What counts, by these rules:
 //
@@ -40,9 +52,13 @@
 //     written again, the header of a file that was still without one excepted.
 //  4. The header of the file that recovery rewrites into is written after its
 //     entries are synced: it takes away what older files hold.
-//  5. File numbers from the first needed one to the highest have no gap; a file
-//     gets its number, and that name is synced, before anything is written.
-//  6. After a failed sync, or a write that failed for another reason than a full
+//  5. From the newest file with a header on file numbers have no gap; before it a
+//     number is missing only if a newer header took all that the file held: that
+//     the chain goes on over the gap proves it. A file gets its number, and that
+//     name is synced, before anything is written.
+//  6. A file is emptied by a header that is synced before the file is renamed or
+//     removed; a header that an earlier life wrote is written again before that.
+//  7. After a failed sync, or a write that failed for another reason than a full
 //     disk, nothing more is written.
 //
 // It does not know what an op means, and reads bodies only to check them.

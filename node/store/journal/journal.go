@@ -101,6 +101,7 @@ type file struct {
 	prevHash op.Hash
 	limit    op.Number // entries from here on do not count; 0 for no limit
 	used     bool      // headless, but valid writes were found in it
+	held     int64     // bytes of the writes that recovery found to count
 }
 
 func (f *file) path() string { return format.JournalName(f.number) }
@@ -117,7 +118,7 @@ type Journal struct {
 	events    []Event
 	eventAt   int
 
-	files []file   // in order of number, contiguous; the current one and the spare are not in it
+	files []file   // in order of number; the current one and those prepared are not in it
 	free  []uint64 // retired, of full size, in order
 
 	last     op.Number // appended, maybe not synced
@@ -195,12 +196,9 @@ func (j *Journal) Complete(now clock.Instant, c *disk.Completion) {
 
 // cursorLanded goes on with whichever procedure of recovery reads.
 func (j *Journal) cursorLanded() {
-	switch j.phase {
-	case phaseChecking:
+	if j.phase == phaseChecking {
 		j.checkStep()
-	case phaseRewriting:
-		j.rewriteStep()
-	default:
+	} else {
 		j.checker.cursor.landed() // it was closed
 	}
 }

@@ -24,30 +24,42 @@ func (j *Journal) Retire(first uint64) {
 	r := &j.retirer
 	n := 0
 	for n < len(j.files) && j.files[n].number < first {
-		f := &j.files[n]
-		if f.size == j.options.FileBytes && len(j.free) < j.options.FreeFiles {
-			j.free = append(j.free, f.number)
-		} else {
-			r.remove = append(r.remove, f.number)
-		}
+		j.release(&j.files[n])
 		n++
 	}
 	j.files = slices.Delete(j.files, 0, n)
 	j.index.drop(first)
-	for len(j.free) > j.options.FreeFiles {
-		last := len(j.free) - 1
-		r.remove = append(r.remove, j.free[last])
-		j.free = j.free[:last]
+	if !j.removeReleased(&r.flight) {
+		j.emit(Event{Kind: EventRetired})
+	}
+}
+
+// release sets a file free that holds nothing any more.
+func (j *Journal) release(f *file) {
+	if f.size == j.options.FileBytes {
+		j.free = append(j.free, f.number)
+	} else {
+		j.retirer.remove = append(j.retirer.remove, f.number)
+	}
+}
+
+// removeReleased removes what was set free and is not kept for reuse, and says
+// whether there is something.
+func (j *Journal) removeReleased(f *flight.Flight) bool {
+	r := &j.retirer
+	if n := j.options.FreeFiles; len(j.free) > n {
+		r.remove = append(r.remove, j.free[n:]...)
+		j.free = j.free[:n]
 	}
 	if len(r.remove) == 0 {
-		j.emit(Event{Kind: EventRetired})
-		return
+		return false
 	}
 	for _, number := range r.remove {
-		r.flight.Submit(&j.queue, disk.Request{Kind: disk.KindRemove, Lane: disk.LaneBackground, Path: format.JournalName(number)})
+		f.Submit(&j.queue, disk.Request{Kind: disk.KindRemove, Lane: disk.LaneBackground, Path: format.JournalName(number)})
 	}
 	r.remove = r.remove[:0]
-	r.flight.Submit(&j.queue, disk.Request{Kind: disk.KindSyncDir, Lane: disk.LaneBackground, Path: "journal"})
+	f.Submit(&j.queue, disk.Request{Kind: disk.KindSyncDir, Lane: disk.LaneBackground, Path: "journal"})
+	return true
 }
 
 // retireLanded ends it. A file that could not be removed is found again by the
@@ -69,6 +81,6 @@ func (j *Journal) Fresh(clusterID [16]byte) {
 	}
 	j.clusterID = clusterID
 	j.phase = phaseRewriting
-	j.preparer.number, j.preparer.size = 1, j.options.FileBytes
+	j.preparer.number = 1
 	j.prepareAgain()
 }

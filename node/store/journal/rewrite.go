@@ -16,9 +16,10 @@ const (
 	rewriteFile                       // getting the new file
 	rewriteCopy                       // entries are read
 	rewriteWrite                      // entries are written
-	rewriteSync                       // all of them are synced
+	rewriteSync                       // all of them are synced, and a mark of what was marked
 	rewriteHeader                     // the header is written and synced: now the file counts
 	rewriteMark                       // a mark of all that was copied
+	rewriteRemove                     // emptied files that are not kept for reuse are removed
 )
 
 // rewriteBytes is how much is written at once, in bytes.
@@ -26,21 +27,22 @@ const rewriteBytes = 1 << 20
 
 // rewriter begins a new journal file after every start and brings what lies
 // behind the last mark over into it: after a sync that failed in the last life
-// the page cache may show bytes that the disk does not have. It copies, syncs,
-// and only then writes the header, which takes the copied entries away from the
-// file that had them; cut off before that, it leaves a file that does not count.
+// the page cache may show bytes that the disk does not have. The newest files go
+// with it, as long as they are small (reclaim.go). It copies, syncs, and only then
+// writes the header, which takes the copied entries away from the files that had
+// them; cut off before that, it leaves a file that does not count.
 type rewriter struct {
 	flight  flight.Flight
 	stage   rewriteStage
 	stalled bool
 	retryAt clock.Instant
 
-	mark    op.Number
-	buf     []byte // a write, of n bytes so far
+	mark    op.Number // the last entry that is marked
+	from    op.Number // the first entry that is copied
+	buf     []byte    // a write, of n bytes so far
 	n       int
 	entries uint32
 	first   op.Number
-	ended   bool
 	offset  int64
 	starts  []ref
 }
@@ -54,35 +56,15 @@ func (j *Journal) Rewrite() {
 	r := &j.rewriter
 	r.mark = j.checker.mark
 	last := j.lastCounting()
-	if last == nil || last.first <= j.last {
+	if last == nil || last.first <= j.last && !j.holdsNeedless() {
 		j.rewriteBegin()
 		return
 	}
-	// The last file that counts cut something off and has no entries that would
-	// be copied. Its header may never have been synced: it is written again.
-	handle := j.writeHandle(last.number)
-	h := format.JournalHeader{File: last.number, ClusterID: j.clusterID, First: last.first, PrevHash: last.prevHash}
-	h.Put(j.writer.headerBuf)
+	// The last file that counts took something away from older ones, by a cut or by
+	// a copy that was cut off before they were let go of. Its header may never have
+	// been synced: it is written again (invariant 6).
 	r.stage = rewriteOld
-	for _, q := range [...]disk.Request{
-		{Kind: disk.KindOpen, Flags: disk.FlagDirect, Path: last.path()},
-		{Kind: disk.KindWrite, Buf: j.writer.headerBuf},
-		{Kind: disk.KindSync},
-		{Kind: disk.KindClose},
-	} {
-		q.Lane, q.Handle = disk.LaneJournal, handle
-		r.flight.Submit(&j.queue, q)
-	}
-}
-
-// lastCounting gives the newest file that counts.
-func (j *Journal) lastCounting() *file {
-	for i := len(j.files) - 1; i >= 0; i-- {
-		if j.files[i].counts() {
-			return &j.files[i]
-		}
-	}
-	return nil
+	j.rewriteAgain()
 }
 
 // rewriteBegin chooses the new file and has it prepared.
@@ -94,52 +76,52 @@ func (j *Journal) rewriteBegin() {
 		top--
 	}
 	if top == len(j.files) {
-		p.number, p.size = j.nextNumber(), j.options.FileBytes
+		p.number = j.nextNumber()
 		j.prepareAgain()
 		return
 	}
-	// The lowest of the headless files at the top becomes the new one.
-	reuse := j.files[top]
-	for i := len(j.files) - 1; i > top; i-- {
+	// The lowest of the headless files at the top becomes the new one. Those behind
+	// it are the next ones, as far as they are whole.
+	whole := func(f *file) bool { return !f.used && f.size == j.options.FileBytes }
+	found := top + 1
+	for found < len(j.files) && whole(&j.files[found]) {
+		p.found = append(p.found, j.files[found].number)
+		found++
+	}
+	for i := len(j.files) - 1; i >= found; i-- {
 		r.flight.Submit(&j.queue, disk.Request{Kind: disk.KindRemove, Lane: disk.LaneBackground, Path: j.files[i].path()})
 		r.flight.Submit(&j.queue, disk.Request{Kind: disk.KindSyncDir, Lane: disk.LaneBackground, Path: "journal"})
 	}
+	reuse := j.files[top]
 	j.files = j.files[:top]
-	p.number, p.size = reuse.number, j.options.FileBytes
-	if reuse.used || reuse.size != p.size {
-		// It holds something of this lap, or is not whole: zeros again.
-		free := j.free
-		j.free = nil
-		j.prepareAgain()
-		j.free = free
+	if whole(&reuse) {
+		j.prepareFound(reuse.number)
 		return
 	}
-	// A killed process may have left it whole in the page cache alone: name and
-	// size are made durable before it becomes the current file.
-	p.state = prepareRename
-	p.flight.Submit(&j.queue, disk.Request{Kind: disk.KindSyncDir, Lane: disk.LaneBackground, Path: "journal"})
-	p.flight.Submit(&j.queue, disk.Request{Kind: disk.KindOpen, Lane: disk.LaneBackground, Flags: disk.FlagDirect, Handle: j.writeHandle(p.number), Path: reuse.path()})
-	p.flight.Submit(&j.queue, disk.Request{Kind: disk.KindSync, Lane: disk.LaneBackground, Handle: j.writeHandle(p.number)})
+	// It holds something of this lap, or is not whole: zeros again, or a retired
+	// file in its place.
+	p.number = reuse.number
+	j.prepareAgain()
 }
 
 // rewriteReady goes on when the new file is open.
 func (j *Journal) rewriteReady() {
 	r := &j.rewriter
-	j.setCurrent(j.preparer.number, j.preparer.size)
-	j.preparer.state = prepareNone
+	j.takePrepared()
 	r.offset = j.writer.offset
-	if r.mark == j.last {
-		j.rewritten()
+	if r.from = j.copyFrom(); r.from > j.last {
+		j.rewriteRemove()
 		return
 	}
-	ref, ok := j.index.find(r.mark + 1)
-	if !ok {
-		panic("journal: an entry behind the last mark is in no write")
+	if _, ok := j.index.find(r.from); !ok {
+		panic("journal: an entry that is to be copied is in no write")
 	}
 	r.buf = disk.AlignedBuffer(rewriteBytes)
 	r.n = op.WritePrefix
 	r.stage = rewriteCopy
-	j.checker.cursor.open(ref.file)
+	j.beginReading(r.from)
+	j.reader.end = j.last
+	j.rewriteCopy()
 }
 
 // rewriteLanded takes in the outcome of requests on the new file.
@@ -148,87 +130,89 @@ func (j *Journal) rewriteLanded(now clock.Instant) {
 	switch {
 	case j.phase == phaseFailed || r.stage == rewriteFile && r.flight.Err == disk.OK:
 		return // files above the new one are gone
+	case r.stage == rewriteRemove && !r.flight.SyncFailed():
+		j.rewritten() // a file that could not be removed is found again by the next start
+		return
 	case r.flight.Err == disk.ErrNoSpace && r.flight.ErrKind == disk.KindWrite:
-		if r.stage == rewriteOld {
-			j.fail(r.flight.Err, "journal")
-			return
-		}
 		r.stalled, r.retryAt = true, now.Add(j.options.RetryEvery)
-		j.emit(Event{Kind: EventStalled, Err: disk.ErrNoSpace, Path: j.writer.file.path()})
+		j.emit(Event{Kind: EventStalled, Err: disk.ErrNoSpace, Path: j.rewritePath()})
 		return
 	case r.flight.Err != disk.OK:
-		j.fail(r.flight.Err, j.writer.file.path())
+		j.fail(r.flight.Err, j.rewritePath())
 		return
 	}
 	switch r.stage {
 	case rewriteOld:
+		j.reclaim()
 		j.rewriteBegin()
 	case rewriteWrite:
 		r.starts = append(r.starts, ref{first: r.first, at: r.offset, file: j.writer.file.number})
 		r.offset += blocks(int64(r.n))
 		r.n, r.entries = op.WritePrefix, 0
-		if r.ended {
+		if r.stage = rewriteCopy; !j.reader.busy {
 			r.stage = rewriteSync
 			j.rewriteAgain()
 			return
 		}
-		r.stage = rewriteCopy
 		j.rewriteCopy()
 	case rewriteSync:
+		if r.mark >= r.from {
+			r.offset += format.JournalBlock
+		}
 		r.stage = rewriteHeader
 		j.rewriteAgain()
 	case rewriteHeader:
+		if r.mark == j.last {
+			j.rewriteDone()
+			return
+		}
 		r.stage = rewriteMark
 		j.rewriteAgain()
 	case rewriteMark:
+		r.offset += format.JournalBlock
 		j.rewriteDone()
 	}
 }
 
-// rewriteStep takes in what the cursor read.
-func (j *Journal) rewriteStep() {
-	j.checker.cursor.landed()
-	j.rewriteCopy()
+// rewritePath names what the present stage works on.
+func (j *Journal) rewritePath() string {
+	switch {
+	case j.rewriter.stage == rewriteOld:
+		return j.lastCounting().path()
+	case j.rewriter.stage == rewriteRemove || j.writer.file.number == 0:
+		return "journal"
+	}
+	return j.writer.file.path()
 }
 
 // rewriteCopy collects entries until a write is full.
 func (j *Journal) rewriteCopy() {
-	r, c := &j.rewriter, &j.checker.cursor
+	r, c := &j.rewriter, &j.reader.cursor
 	for r.stage == rewriteCopy && j.phase == phaseRewriting {
-		if r.ended {
-			j.rewriteFlush()
-			return
-		}
-		switch c.step() {
+		switch j.readNext() {
 		case foundWait:
 			return
-		case foundOpened:
-			ref, _ := j.index.find(r.mark + 1)
-			c.seekTo(ref)
-		case foundMark:
 		case foundEntry:
 			j.rewriteEntry()
+		case foundEnd:
+			j.rewriteFlush()
 		case foundFailed:
-			j.unreadable(format.JournalName(c.number), c.pos, c.tip+1, c.errno)
+			j.unreadable(format.JournalName(c.number), c.pos, j.reader.next, c.errno)
 		default:
 			// It was intact when it was checked.
-			j.damaged(format.JournalName(c.number), c.pos, c.tip+1, "cannot be read again")
+			j.damaged(format.JournalName(c.number), c.pos, j.reader.next, "cannot be read again")
 		}
 	}
 }
 
-// rewriteEntry copies the cursor's entry into the write, if it is behind the
-// mark.
+// rewriteEntry copies the reader's entry into the write.
 func (j *Journal) rewriteEntry() {
-	r, c := &j.rewriter, &j.checker.cursor
+	r, c := &j.rewriter, &j.reader.cursor
 	h := &c.entry.Header
-	if h.Number <= r.mark {
-		return
-	}
 	if r.entries == 0 {
 		r.first = h.Number
 	}
-	if h.Number == r.mark+1 {
+	if h.Number == r.from {
 		j.writer.file.first, j.writer.file.prevHash = h.Number, h.PrevHash
 	}
 	size := format.FrameOverhead + len(c.entry.Body)
@@ -243,7 +227,7 @@ func (j *Journal) rewriteEntry() {
 	format.PutFrame(frame, j.writer.seed)
 	r.n += size
 	r.entries++
-	if r.ended = h.Number == j.last; r.n >= rewriteBytes && !r.ended {
+	if r.n >= rewriteBytes && h.Number < j.last {
 		j.rewriteFlush()
 	}
 }
@@ -252,7 +236,7 @@ func (j *Journal) rewriteEntry() {
 func (j *Journal) rewriteFlush() {
 	r := &j.rewriter
 	clear(r.buf[r.n:blocks(int64(r.n))])
-	prefix := format.JournalWrite{File: j.writer.file.number, Mark: r.mark, First: r.first, Bytes: uint32(r.n), Entries: r.entries}
+	prefix := format.JournalWrite{File: j.writer.file.number, Mark: min(r.mark, r.first-1), First: r.first, Bytes: uint32(r.n), Entries: r.entries}
 	prefix.Put(r.buf, j.writer.seed)
 	r.stage = rewriteWrite
 	j.rewriteAgain()
@@ -262,9 +246,27 @@ func (j *Journal) rewriteFlush() {
 func (j *Journal) rewriteAgain() {
 	r, w := &j.rewriter, &j.writer
 	switch r.stage {
+	case rewriteOld:
+		last := j.lastCounting()
+		h := format.JournalHeader{File: last.number, ClusterID: j.clusterID, First: last.first, PrevHash: last.prevHash}
+		h.Put(w.headerBuf)
+		for _, q := range [...]disk.Request{
+			{Kind: disk.KindOpen, Flags: disk.FlagDirect, Path: last.path()},
+			{Kind: disk.KindWrite, Buf: w.headerBuf},
+			{Kind: disk.KindSync},
+			{Kind: disk.KindClose},
+		} {
+			q.Lane, q.Handle = disk.LaneJournal, j.writeHandle(last.number)
+			r.flight.Submit(&j.queue, q)
+		}
 	case rewriteWrite:
 		r.flight.Submit(&j.queue, disk.Request{Kind: disk.KindWrite, Lane: disk.LaneJournal, Handle: w.handle, Offset: r.offset, Buf: r.buf[:blocks(int64(r.n))]})
 	case rewriteSync:
+		// What the older files had marked stays marked before the header takes it
+		// away from them: a rotten copy of it is damage, at any time.
+		if r.mark >= r.from {
+			j.submitMark(r.mark)
+		}
 		r.flight.Submit(&j.queue, disk.Request{Kind: disk.KindSync, Lane: disk.LaneJournal, Handle: w.handle})
 	case rewriteHeader:
 		h := format.JournalHeader{File: w.file.number, ClusterID: j.clusterID, First: w.file.first, PrevHash: w.file.prevHash}
@@ -272,26 +274,38 @@ func (j *Journal) rewriteAgain() {
 		r.flight.Submit(&j.queue, disk.Request{Kind: disk.KindWrite, Lane: disk.LaneJournal, Handle: w.handle, Buf: w.headerBuf})
 		r.flight.Submit(&j.queue, disk.Request{Kind: disk.KindSync, Lane: disk.LaneJournal, Handle: w.handle})
 	case rewriteMark:
-		// With the mark the next start has nothing to copy: starts that follow each
-		// other closely do not use up a file each. Without the header it would name
-		// what the older files may not have.
-		prefix := format.JournalWrite{File: w.file.number, Mark: j.last, Bytes: op.WritePrefix}
-		prefix.Put(w.markBuf, w.seed)
-		r.flight.Submit(&j.queue, disk.Request{Kind: disk.KindWrite, Lane: disk.LaneJournal, Handle: w.handle, Offset: r.offset, Buf: w.markBuf})
+		// Without the header it would name what the older files may not have.
+		j.submitMark(j.last)
 		r.flight.Submit(&j.queue, disk.Request{Kind: disk.KindSync, Lane: disk.LaneJournal, Handle: w.handle})
 	}
+}
+
+// submitMark queues a write that is a mark alone.
+func (j *Journal) submitMark(number op.Number) {
+	r, w := &j.rewriter, &j.writer
+	prefix := format.JournalWrite{File: w.file.number, Mark: number, Bytes: op.WritePrefix}
+	prefix.Put(w.markBuf, w.seed)
+	r.flight.Submit(&j.queue, disk.Request{Kind: disk.KindWrite, Lane: disk.LaneJournal, Handle: w.handle, Offset: r.offset, Buf: w.markBuf})
 }
 
 // rewriteDone: the new file counts, and what it holds no longer does elsewhere.
 func (j *Journal) rewriteDone() {
 	r, w := &j.rewriter, &j.writer
 	w.file.headed = true
-	w.offset = r.offset + format.JournalBlock
+	w.offset = r.offset
 	j.setLimitsFor(w.file.first)
 	j.index.cut(w.file.first)
 	j.index.refs = append(j.index.refs, r.starts...)
-	j.checker.cursor.close()
-	j.rewritten()
+	j.reclaim()
+	j.rewriteRemove()
+}
+
+// rewriteRemove lets go of what is not kept for reuse.
+func (j *Journal) rewriteRemove() {
+	r := &j.rewriter
+	if r.stage = rewriteRemove; !j.removeReleased(&r.flight) {
+		j.rewritten()
+	}
 }
 
 // rewritten ends the stage: all that is kept is synced.

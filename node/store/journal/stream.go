@@ -6,8 +6,9 @@ import (
 	"github.com/mortarmq/mortarmq/node/op"
 )
 
-// reader hands out entries from anywhere in the journal, over files: those
-// above the checkpoint in recovery, those that a follower lacks later.
+// reader hands out entries from anywhere in the journal, over files: those that
+// a start copies, those above the checkpoint in recovery, those that a follower
+// lacks later.
 type reader struct {
 	cursor cursor
 	next   op.Number // the entry that is wanted
@@ -117,7 +118,10 @@ func (j *Journal) Reading() bool { return j.reader.busy }
 // readLanded takes in what the cursor read.
 func (j *Journal) readLanded() {
 	j.reader.cursor.landed()
-	if j.phase == phaseRunning && j.reader.busy {
+	switch {
+	case j.phase == phaseRewriting:
+		j.rewriteCopy()
+	case j.phase == phaseRunning && j.reader.busy:
 		j.readOn()
 	}
 }

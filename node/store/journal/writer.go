@@ -96,14 +96,16 @@ func (j *Journal) Truncate(number op.Number, hash op.Hash) {
 func (j *Journal) place() {
 	w := &j.writer
 	full := w.offset+int64(len(w.buf)) > w.file.size && w.offset > format.JournalBlock
-	if full || w.truncate && w.file.headed {
-		if j.preparer.state != prepareReady {
-			w.state = writeWaiting
-			if j.preparer.state == prepareStalled {
-				j.emit(Event{Kind: EventStalled, Err: disk.ErrNoSpace, Path: format.JournalName(j.preparer.number)})
-			}
-			return
+	full = full || w.truncate && w.file.headed
+	if j.mustWait(full) {
+		w.state = writeWaiting
+		if j.preparer.state == prepareStalled {
+			j.emit(Event{Kind: EventStalled, Err: disk.ErrNoSpace, Path: format.JournalName(j.preparer.number)})
 		}
+		j.prepareNext()
+		return
+	}
+	if full {
 		j.roll()
 	}
 	if w.truncate {
@@ -125,14 +127,28 @@ func (j *Journal) place() {
 	j.submitWrite()
 }
 
+// mustWait says whether the write waits until more files are prepared: what it
+// leaves must be enough for a start on a full disk, and for the start after that
+// (package comment). next says that it goes into the next file.
+func (j *Journal) mustWait(next bool) bool {
+	w, p := &j.writer, &j.preparer
+	switch left := len(p.ready); {
+	case next:
+		return left == 0 || left == 1 && p.state == prepareStalled
+	case w.offset+int64(len(w.buf)) > j.options.FileBytes/2:
+		return left < 2
+	default:
+		return left == 0 && p.state == prepareStalled
+	}
+}
+
 // roll makes the prepared file the current one.
 func (j *Journal) roll() {
-	w, p := &j.writer, &j.preparer
+	w := &j.writer
 	w.flight.Submit(&j.queue, disk.Request{Kind: disk.KindClose, Lane: disk.LaneJournal, Handle: w.handle})
 	w.file.size = max(w.file.size, w.offset)
 	j.files = append(j.files, w.file)
-	j.setCurrent(p.number, p.size)
-	p.state = prepareNone
+	j.takePrepared()
 	j.prepareNext()
 }
 
