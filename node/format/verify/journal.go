@@ -12,6 +12,7 @@ import (
 // take over; 0 for none.
 type journalFile struct {
 	number   uint64
+	size     int64
 	headed   bool
 	first    op.Number
 	prevHash op.Hash
@@ -46,7 +47,7 @@ func (v *verifier) journal() {
 	j := &journalCheck{v: v, tip: v.super.CheckpointOp, tipHash: v.super.CheckpointHash, mark: v.super.CheckpointOp}
 	for _, e := range v.list("journal") {
 		if number, ok := format.ParseJournalName(e.Name); ok && !e.Dir && number >= v.super.JournalFirst {
-			j.files = append(j.files, journalFile{number: number})
+			j.files = append(j.files, journalFile{number: number, size: e.Size})
 		}
 	}
 	slices.SortFunc(j.files, func(a, b journalFile) int {
@@ -58,6 +59,14 @@ func (v *verifier) journal() {
 	if len(j.files) == 0 {
 		j.missing(v.super.JournalFirst)
 		return
+	}
+	// A file is as long as it will ever be, durably, before anything is written to
+	// it, and the superblock knows which ones have been written to.
+	for i := range j.files {
+		if f := &j.files[i]; f.number <= v.super.JournalCurrent && f.size < v.options.JournalFileBytes {
+			v.add(Damage, f.path(), f.size, uint64(j.tip)+1, "the file is cut short")
+			return
+		}
 	}
 	if !j.headers() || !j.gaps() {
 		return
@@ -93,7 +102,7 @@ func (j *journalCheck) headers() bool {
 		switch {
 		case w.err != nil:
 			return false
-		case err == nil && !j.v.cluster(f.path(), h.ClusterID):
+		case err == nil && !j.v.cluster(Damage, f.path(), h.ClusterID):
 			return false
 		case err == nil && h.File == f.number:
 			j.v.report.saw(format.JournalMagic, 1)
@@ -306,6 +315,7 @@ func (j *journalCheck) entry(f *journalFile, pos int64, frame []byte, h *op.Head
 
 // judge says whether the chain's end is damage or a torn tail.
 func (j *journalCheck) judge() {
+	j.v.marked = j.mark
 	if j.mark > j.tip && !j.ended || j.tip < j.v.super.CheckpointOp {
 		if last := &j.files[len(j.files)-1]; last.used && !j.torn {
 			j.badPath, j.badAt, j.why = last.path(), 0, "the file's header is damaged"
