@@ -9,7 +9,7 @@ import (
 // journal gives a disk with a preallocated, synced file of 16 MiB on handle 1.
 func journal(b *testing.B, flags uint8) (*Disk, chan struct{}) {
 	d, woken := opened(b, b.TempDir())
-	got, ok := d.RunInline([]disk.Request{
+	got, ok := runInline(d, []disk.Request{
 		{Kind: disk.KindOpen, Handle: 1, Path: "journal", Flags: disk.FlagCreate | flags},
 		{Kind: disk.KindZero, Handle: 1, Length: 16 << 20},
 		{Kind: disk.KindSync, Handle: 1},
@@ -54,7 +54,7 @@ func BenchmarkJournal(b *testing.B) {
 			for i := 0; b.Loop(); i++ {
 				reqs := pair(buf, i)
 				if c.inline {
-					done, _ = d.RunInline(reqs, done[:0])
+					done, _ = runInline(d, reqs, done[:0])
 					continue
 				}
 				d.Submit(reqs)

@@ -15,7 +15,8 @@
 //  2. A descriptor is closed when its handle is, and the last call on it has
 //     returned: no call ever meets a descriptor that was given to another file.
 //  3. RunInline carries requests out only while nothing of the journal's lane is
-//     queued, under way or unpolled: the lane's order is kept.
+//     queued, under way or unpolled, and what is submitted meanwhile waits for it:
+//     the lane's order is kept.
 //  4. The lock file and the probe are the disk's own and are never listed.
 //  5. No error is retried, but for EINTR and a file system that refuses direct
 //     requests, whose file goes on through the page cache.

@@ -44,9 +44,11 @@ type Disk struct {
 
 	mu   sync.Mutex
 	done []disk.Completion
-	// unpolled counts the journal lane's requests from submission to Poll.
+	// unpolled counts the journal lane's requests from submission to Poll, or from
+	// RunInline's beginning to its end.
 	unpolled int
-	// inline holds Close back while RunInline works.
+	// inline is held by who works on the journal's lane: its worker, RunInline, and
+	// Close when they have left.
 	inline sync.Mutex
 	closed atomic.Bool
 }
@@ -121,8 +123,9 @@ func inUse(root string) error {
 }
 
 func (d *Disk) startWorkers() {
-	d.workers.Go(func() { d.workOrdered(d.lanes[disk.LaneJournal]) })
-	d.workers.Go(func() { d.workOrdered(d.lanes[disk.LaneBackground]) })
+	var alone sync.Mutex // nobody else works on the background lane
+	d.workers.Go(func() { d.workOrdered(d.lanes[disk.LaneJournal], &d.inline) })
+	d.workers.Go(func() { d.workOrdered(d.lanes[disk.LaneBackground], &alone) })
 	for range readWorkers {
 		d.workers.Go(func() { d.workReads(d.lanes[disk.LaneRead]) })
 	}
@@ -204,27 +207,42 @@ func (d *Disk) Poll(into []disk.Completion) []disk.Completion {
 	return into
 }
 
-// RunInline carries the requests, all of the journal's lane, out on the caller's
-// goroutine, appends their completions to into, and reports true. It does nothing
-// and reports false when the lane is not idle (invariant 3) or the disk is closed:
-// then they are to be submitted. The caller is the one that submits and polls.
-func (d *Disk) RunInline(reqs []disk.Request, into []disk.Completion) ([]disk.Completion, bool) {
+// ClaimInline takes the journal's lane for a RunInline of reqs, which must follow.
+// It reports false when the lane is not idle (invariant 3), the disk is closed or a
+// request is of another lane: then they are to be submitted. It does not wait.
+func (d *Disk) ClaimInline(reqs []disk.Request) bool {
 	for i := range reqs {
 		if reqs[i].Lane != disk.LaneJournal {
-			return into, false
+			return false
 		}
 	}
-	d.inline.Lock()
-	defer d.inline.Unlock()
 	d.mu.Lock()
-	idle := d.unpolled == 0
-	d.mu.Unlock()
-	if !idle || d.closed.Load() {
-		return into, false
+	defer d.mu.Unlock()
+	if d.unpolled > 0 || d.closed.Load() || !d.inline.TryLock() {
+		return false
 	}
+	d.unpolled = len(reqs)
+	return true
+}
+
+// RunInline carries out the requests that the lane was claimed for, on the caller's
+// goroutine. The caller is the one that submits and polls, and may hand that on to
+// another goroutine meanwhile: keep is asked when all is done, and says whether the
+// caller takes the completions, appended to into, or Poll does. The lane waits
+// until then.
+func (d *Disk) RunInline(reqs []disk.Request, into []disk.Completion, keep func() bool) (done []disk.Completion, kept bool) {
+	defer d.inline.Unlock()
+	before := len(into)
 	for i := range reqs {
 		into = append(into, d.execute(&reqs[i]))
 	}
+	if !keep() {
+		d.post(into[before:])
+		return into[:before], false
+	}
+	d.mu.Lock()
+	d.unpolled -= len(reqs)
+	d.mu.Unlock()
 	return into, true
 }
 

@@ -190,7 +190,7 @@ func TestClose(t *testing.T) {
 	if len(seen) != n || seen[0] != 2 {
 		t.Errorf("%d different completions of %d", len(seen), n)
 	}
-	if _, ok := d.RunInline(nil, nil); ok {
+	if d.ClaimInline(nil) {
 		t.Error("a closed disk runs inline")
 	}
 }
@@ -205,11 +205,11 @@ func TestRunInline(t *testing.T) {
 		{Kind: disk.KindWrite, Handle: 1, Buf: []byte("inline"), Tag: disk.Tag{Slot: 1}},
 		{Kind: disk.KindSync, Handle: 1, Tag: disk.Tag{Slot: 2}},
 	}
-	if got, ok := d.RunInline(pair, nil); ok || len(got) != 0 {
+	if d.ClaimInline(pair) {
 		t.Fatal("ran inline before an unpolled completion of its lane")
 	}
 	wait(d, woken, 1)
-	got, ok := d.RunInline(pair, make([]disk.Completion, 1, 8))
+	got, ok := runInline(d, pair, make([]disk.Completion, 1, 8))
 	if !ok || len(got) != 3 || got[1].Tag.Slot != 1 || got[2].Tag.Slot != 2 || got[1].Err != disk.OK || got[2].Err != disk.OK {
 		t.Fatalf("inline: %v %+v", ok, got)
 	}
@@ -217,11 +217,74 @@ func TestRunInline(t *testing.T) {
 		t.Errorf("what ran inline is polled again: %+v", extra)
 	}
 	pair[0].Lane = disk.LaneBackground
-	if _, ok := d.RunInline(pair, nil); ok {
+	if d.ClaimInline(pair) {
 		t.Error("ran another lane's request inline")
 	}
 	if b, err := os.ReadFile(filepath.Join(d.root, "a")); err != nil || string(b) != "inline" {
 		t.Errorf("the file holds %q, %v", b, err)
+	}
+}
+
+// runInline runs reqs inline and keeps the completions, if the lane is idle.
+func runInline(d *Disk, reqs []disk.Request, into []disk.Completion) ([]disk.Completion, bool) {
+	if !d.ClaimInline(reqs) {
+		return into, false
+	}
+	return d.RunInline(reqs, into, func() bool { return true })
+}
+
+// Goal, invariant 3: when the caller has left an inline run, what is submitted
+// meanwhile waits for it, nothing else runs inline, and the completions are polled
+// in the lane's order.
+func TestRunInlineLeft(t *testing.T) {
+	d, woken := opened(t, t.TempDir())
+	write := func(i uint32) []disk.Request {
+		return []disk.Request{
+			{Kind: disk.KindWrite, Handle: 1, Buf: []byte{byte(i)}, Tag: disk.Tag{Slot: i}},
+			{Kind: disk.KindSync, Handle: 1, Tag: disk.Tag{Slot: i + 1}},
+		}
+	}
+	open := []disk.Request{{Kind: disk.KindOpen, Handle: 1, Path: "a", Flags: disk.FlagCreate}}
+	if _, ok := runInline(d, open, nil); !ok {
+		t.Fatal("an idle lane was refused")
+	}
+	inside, release, left := make(chan struct{}), make(chan struct{}), make(chan bool)
+	if !d.ClaimInline(write(10)) {
+		t.Fatal("an idle lane was refused")
+	}
+	go func() {
+		_, kept := d.RunInline(write(10), nil, func() bool {
+			close(inside)
+			<-release
+			return false
+		})
+		left <- kept
+	}()
+	<-inside
+	if d.ClaimInline(write(20)) {
+		t.Error("two inline runs at once")
+	}
+	d.Submit(write(20))
+	d.Submit([]disk.Request{{Kind: disk.KindSpace, Lane: disk.LaneBackground}})
+	if got := wait(d, woken, 1); got[0].Kind != disk.KindSpace {
+		t.Fatalf("%+v passed the inline run", got)
+	}
+	close(release)
+	if <-left {
+		t.Error("the completions were kept by who had left")
+	}
+	var slots []uint32
+	for _, c := range wait(d, woken, 4) {
+		slots = append(slots, c.Tag.Slot)
+	}
+	if !slices.Equal(slots, []uint32{10, 11, 20, 21}) {
+		t.Errorf("the lane's order was %v", slots)
+	}
+	if b, err := os.ReadFile(filepath.Join(d.root, "a")); err != nil || string(b) != "\x14" {
+		t.Errorf("the file holds %q, %v", b, err)
+	}
+	if _, ok := runInline(d, write(30), nil); !ok {
+		t.Error("the lane is not idle again")
 	}
 }
 
@@ -253,7 +316,7 @@ func TestDirectFallsBack(t *testing.T) {
 		{Kind: disk.KindWrite, Handle: 1, Buf: off[:len(want)]},
 		{Kind: disk.KindRead, Handle: 1, Buf: in[:2*disk.Alignment]},
 	}
-	got, _ := d.RunInline(reqs, nil)
+	got, _ := runInline(d, reqs, nil)
 	for _, c := range got {
 		if c.Err != disk.OK {
 			t.Errorf("%s: %v", c.Kind, c.Err)

@@ -1,34 +1,42 @@
 package osdisk
 
 import (
+	"sync"
+
 	"github.com/mortarmq/mortarmq/disk"
 )
 
-// workOrdered carries an ordered lane's requests out one after another.
-func (d *Disk) workOrdered(l *lane) {
+// workOrdered carries an ordered lane's requests out one after another, while it
+// holds busy.
+func (d *Disk) workOrdered(l *lane, busy *sync.Mutex) {
 	var used []disk.Request
-	var held []disk.Completion
 	for {
 		reqs := l.takeAll(used)
 		if reqs == nil {
 			return
 		}
-		for i := range reqs {
-			if d.closed.Load() {
-				d.post(held)
-				d.refuse(reqs[i:], disk.ErrClosed)
-				held = held[:0]
-				break
-			}
-			held = append(held, d.execute(&reqs[i]))
-			if reqs[i].Kind == disk.KindWrite && i+1 < len(reqs) && reqs[i+1].Kind == disk.KindSync {
-				continue // the pair wakes the submitter once
-			}
-			d.post(held)
-			clear(held)
-			held = held[:0]
-		}
+		busy.Lock()
+		d.workAll(reqs)
+		busy.Unlock()
 		used = reqs
+	}
+}
+
+func (d *Disk) workAll(reqs []disk.Request) {
+	var buf [2]disk.Completion
+	held := buf[:0]
+	for i := range reqs {
+		if d.closed.Load() {
+			d.post(held)
+			d.refuse(reqs[i:], disk.ErrClosed)
+			return
+		}
+		held = append(held, d.execute(&reqs[i]))
+		if reqs[i].Kind == disk.KindWrite && i+1 < len(reqs) && reqs[i+1].Kind == disk.KindSync {
+			continue // the pair wakes the submitter once
+		}
+		d.post(held)
+		held = held[:0]
 	}
 }
 
