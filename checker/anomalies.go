@@ -18,7 +18,8 @@ func lostWrites(x *index) (found []Finding) {
 	return found
 }
 
-// duplicates: one message twice in a log.
+// duplicates: one message twice in a log, but for dead letters that were put
+// back: those redrive.go counts.
 func duplicates(x *index) (found []Finding) {
 	type id struct{ producer, sequence uint64 }
 	for i := range x.h.Logs {
@@ -29,7 +30,9 @@ func duplicates(x *index) (found []Finding) {
 			if r.DeadLetter {
 				continue
 			}
-			if first, ok := payloads[r.Payload]; ok {
+			if first, ok := payloads[r.Payload]; ok && x.redriven(l.Partition) {
+				continue
+			} else if ok {
 				found = append(found, finding(PropertyDuplicate, x.returned(l.Partition, r.Payload), "%v holds message %x at %d and at %d", l.Partition, r.Payload, first+1, j+1))
 			}
 			payloads[r.Payload] = j
@@ -157,21 +160,27 @@ func unseen(x *index) (found []Finding) {
 	seen := map[groupSlot]bool{}
 	for i := range x.h.Deliveries {
 		d := &x.h.Deliveries[i]
-		seen[groupSlot{d.Group, slot{d.Partition, d.Sequence}}] = true
+		seen[x.key(d.Group, d.Partition, d.Sequence, d.Ownership)] = true
 	}
 	// A dead letter may stand for a message whose every MSG was lost on its way.
 	for i := range x.h.Logs {
 		for j := range x.h.Logs[i].Records {
 			if r := &x.h.Logs[i].Records[j]; r.DeadLetter {
-				seen[groupSlot{r.Source.Group, slot{r.Source.Partition, r.Source.Sequence}}] = true
+				k := groupSlot{group: r.Source.Group, slot: slot{r.Source.Partition, r.Source.Sequence}}
+				k.generation = len(x.breaks[lane{k.group, k.Partition}])
+				seen[k] = true
 			}
 		}
 	}
 	for _, l := range x.lanes {
 		b := &x.h.Books[x.lastBook[l]]
 		quiet := b.Quarantined // these may have died of MSGs that were lost
-		for s := uint64(max(b.Start, 0)) + 1; s <= b.LastSeq; s++ {
-			if seen[groupSlot{l.group, slot{l.Partition, s}}] {
+		from, known := x.begin(l, b)
+		if !known {
+			continue
+		}
+		for s := from; s <= b.LastSeq; s++ {
+			if seen[groupSlot{l.group, slot{l.Partition, s}, len(x.breaks[l])}] {
 				continue
 			}
 			if quiet > 0 {
@@ -182,4 +191,15 @@ func unseen(x *index) (found []Finding) {
 		}
 	}
 	return slices.Clip(found)
+}
+
+// begin gives the first sequence that the group, as it is in the end, had to be
+// handed; known is false where a break has hidden it.
+func (x *index) begin(l lane, b *Book) (from uint64, known bool) {
+	breaks := x.breaks[l]
+	if len(breaks) == 0 || breaks[len(breaks)-1].Fresh {
+		return uint64(max(b.Start, 0)) + 1, true
+	}
+	next := breaks[len(breaks)-1].Next
+	return next, next > 0
 }

@@ -31,6 +31,7 @@ func booksFall(x *index) (found []Finding) {
 			continue
 		}
 		a := &x.h.Books[j]
+		reset, fresh := x.broken(l, a.At, b.At)
 		for _, c := range [...]struct {
 			what          string
 			before, after uint64
@@ -42,10 +43,23 @@ func booksFall(x *index) (found []Finding) {
 			{"dlq", a.DLQ, b.DLQ},
 			{"ownership epoch", a.Ownership, b.Ownership},
 		} {
+			if fresh && c.what != "last sequence" && c.what != "ownership epoch" || reset && c.what == "ack floor" {
+				continue
+			}
 			if c.after < c.before {
 				found = append(found, finding(PropertyBooksFall, b.At, "group %s, %v: %s fell from %d to %d", b.Group, b.Partition, c.what, c.before, c.after))
 			}
 		}
 	}
 	return found
+}
+
+// broken says whether the group was reset between two instants, or deleted.
+func (x *index) broken(l lane, from, to Time) (reset, fresh bool) {
+	for _, b := range x.breaks[l] {
+		if b.From <= to && b.To >= from {
+			reset, fresh = true, fresh || b.Fresh
+		}
+	}
+	return reset, fresh
 }

@@ -19,6 +19,7 @@ const (
 	PropertyAtLeastOnce   = "at-least-once"
 	PropertySettledStays  = "settled-stays-settled"
 	PropertyDeadLetter    = "one-dead-letter"
+	PropertyRedrive       = "redrive-once"
 	PropertyCharges       = "charges"
 	PropertyBooks         = "accounting"
 	PropertyBooksFall     = "books-never-fall"
@@ -58,7 +59,7 @@ func Check(h *History, o Options) Verdict {
 	var v Verdict
 	for _, f := range []func(*index) []Finding{
 		lostWrites, duplicates, inconsistentOffsets, abortedReads, polls, unseen,
-		atLeastOnce, settledStays, deadLetters, charges, books, booksFall, ownership, deliveryIDs,
+		atLeastOnce, settledStays, deadLetters, redrives, charges, books, booksFall, ownership, deliveryIDs,
 	} {
 		found := f(x)
 		v.Findings = append(v.Findings, found[:min(len(found), findingsPerCheckerMax)]...)
@@ -94,10 +95,12 @@ type slot struct {
 	sequence uint64
 }
 
-// groupSlot names a message as a group sees it.
+// groupSlot names a message as a group sees it. A group that was reset or
+// deleted sees it as another one: generation counts these.
 type groupSlot struct {
 	group string
 	slot
+	generation int
 }
 
 // lane names a partition as a group sees it.
@@ -113,11 +116,12 @@ type index struct {
 	logs      map[Partition]*Log
 	published map[message][]int // indices of Publishes
 	lastBook  map[lane]int
+	breaks    map[lane][]*Break
 	lanes     []lane // in order of first appearance in Books
 }
 
 func newIndex(h *History) *index {
-	x := &index{h: h, logs: map[Partition]*Log{}, published: map[message][]int{}, lastBook: map[lane]int{}}
+	x := &index{h: h, logs: map[Partition]*Log{}, published: map[message][]int{}, lastBook: map[lane]int{}, breaks: map[lane][]*Break{}}
 	for i := range h.Logs {
 		x.logs[h.Logs[i].Partition] = &h.Logs[i]
 	}
@@ -125,6 +129,10 @@ func newIndex(h *History) *index {
 		p := &h.Publishes[i]
 		m := message{p.Partition, p.Payload}
 		x.published[m] = append(x.published[m], i)
+	}
+	for i := range h.Breaks {
+		l := lane{h.Breaks[i].Group, h.Breaks[i].Partition}
+		x.breaks[l] = append(x.breaks[l], &h.Breaks[i])
 	}
 	for i := range h.Books {
 		l := lane{h.Books[i].Group, h.Books[i].Partition}
@@ -134,6 +142,15 @@ func newIndex(h *History) *index {
 		x.lastBook[l] = i
 	}
 	return x
+}
+
+// key names a message as a group saw it under an ownership epoch.
+func (x *index) key(group string, p Partition, sequence, ownership uint64) groupSlot {
+	k := groupSlot{group: group, slot: slot{p, sequence}}
+	if len(x.h.Breaks) > 0 {
+		k.generation = x.h.Generation(group, p, ownership)
+	}
+	return k
 }
 
 // record gives the final log's record at s, nil where the log does not reach.

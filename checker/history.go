@@ -131,6 +131,41 @@ type Book struct {
 	Ownership   uint64
 }
 
+// Break is an operator's change of a group: it was reset, or deleted, or that was
+// asked for and nobody knows whether it happened.
+type Break struct {
+	Group     string
+	Partition Partition
+	// Ownership divides: what was handed out under it or a later epoch came after.
+	Ownership uint64
+	// From and To are between what it happened.
+	From, To Time
+	// Fresh says that the group was deleted: its counters begin anew.
+	Fresh bool
+	// Next is what was delivered next, 0 where that is not known.
+	Next uint64
+}
+
+// Redrive is a walk over the dead letters of a twin that puts them back into
+// their topic.
+type Redrive struct {
+	Topic  uint16 // the twin
+	Call   Time
+	Return Time
+	// Done says that it came to its end: every dead letter up to Until, by
+	// partition, is back or was purged.
+	Done     bool
+	Until    []uint64
+	Redriven uint64 // dead letters that it was told were put back by it
+}
+
+// Purge marks the dead letters of a twin as not to be redriven.
+type Purge struct {
+	Topic  uint16 // the twin
+	Call   Time
+	Return Time
+}
+
 // History is everything that is judged. Slices are in the order of calls.
 type History struct {
 	Publishes  []Publish
@@ -138,10 +173,25 @@ type History struct {
 	Settles    []Settle
 	Logs       []Log
 	Books      []Book // in order of time
+	Breaks     []Break
+	Redrives   []Redrive
+	Purges     []Purge
 	// MaxAttempts is how many charges a message survives one less than; 0 where it
 	// is not known.
 	MaxAttempts uint32
 	// Drained says that in the end faults were off and every group was served
 	// until it had nothing left: Books ends with one sample of each.
 	Drained bool
+}
+
+// Generation says after how many breaks of its group a partition was under an
+// ownership epoch: what is of another generation is another group's.
+func (h *History) Generation(group string, p Partition, ownership uint64) int {
+	n := 0
+	for i := range h.Breaks {
+		if b := &h.Breaks[i]; b.Group == group && b.Partition == p && b.Ownership <= ownership {
+			n++
+		}
+	}
+	return n
 }

@@ -9,7 +9,7 @@ func deliveryIDs(x *index) (found []Finding) {
 	seen := map[uint64]sight{}
 	for i := range x.h.Deliveries {
 		d := &x.h.Deliveries[i]
-		k := groupSlot{d.Group, slot{d.Partition, d.Sequence}}
+		k := groupSlot{group: d.Group, slot: slot{d.Partition, d.Sequence}}
 		if s, ok := seen[d.DeliveryID]; ok {
 			found = append(found, finding(PropertyDeliveryIDs, d.At, "delivery %x is of group %s, %v, sequence %d for member %x, and was of group %s, %v, sequence %d for member %x",
 				d.DeliveryID, d.Group, d.Partition, d.Sequence, d.Member, s.group, s.Partition, s.sequence, s.member))

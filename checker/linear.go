@@ -77,6 +77,9 @@ func linearOps(x *index, l *Log, chain []uint64) []linearOp {
 	firstOf, lastOf := map[uint64]int{}, map[uint64]uint64{}
 	for i := range l.Records {
 		r := &l.Records[i]
+		if _, ok := at[r.Payload]; ok { // a dead letter that was put back: nobody published it
+			continue
+		}
 		at[r.Payload] = i + 1
 		if r.ProducerID != 0 {
 			ids[[2]uint64{r.ProducerID, r.ProducerSeq}] = i + 1

@@ -105,11 +105,7 @@ func (c *client) open() {
 }
 
 func (c *client) group() string {
-	suffix := ""
-	if c.spec.Int("twin", 0) != 0 {
-		suffix = "-dlq"
-	}
-	return fmt.Sprintf("g%d-%d%s", c.spec.Int("group", 0), c.spec.Int("topic", 0), suffix)
+	return groupName(&c.spec)
 }
 
 // input queues something for the next turn.

@@ -59,6 +59,9 @@ func (s *consumerSide) later(c *client, d core.Delivery, settle core.Settle, thi
 		i := c.w.rec.settle(checker.Settle{Client: c.id, Group: c.group(), Kind: kind, Partition: c.partitionOf(c.topicID(), d.Partition),
 			Sequence: d.Sequence, DeliveryID: d.DeliveryID, Ownership: d.OwnershipEpoch, Call: checker.Time(c.w.now)})
 		s.open = append(s.open, openSettle{i, d.DeliveryID})
+		if kind == checker.Retry || kind == checker.Release {
+			c.w.host.leases.gave(d.DeliveryID, 0)
+		}
 		c.input(core.Input{Kind: core.InputSettle, Handle: handle, Partition: d.Partition, Delivery: d.DeliveryID, Settle: settle})
 	}
 	if think == 0 {

@@ -60,6 +60,7 @@ func (h *host) crash(c crash) {
 
 // end takes the incarnation away and plans the next one.
 func (h *host) end(c crash) {
+	h.lived = h.uptime()
 	h.node, h.midturn = nil, nil
 	h.lastDown = c.why
 	h.disk.Crash(c.kind)

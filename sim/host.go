@@ -50,7 +50,8 @@ type host struct {
 	events      []net.Event
 	out         node.Effects
 	turns       uint64
-	asked       uint64 // queries
+	lived       clock.Instant // of incarnations that ended, by their own clocks
+	asked       uint64        // queries
 
 	midturn  *crash // waits for the end of the next turn
 	trigger  int64  // or for this effect of the disk, see onWords
@@ -264,7 +265,7 @@ func (h *host) turn() {
 func (h *host) submit(reqs []net.Request, disks []disk.Request) {
 	h.journal.note(disks)
 	h.w.judge.beforeSend()
-	h.leases.sent(h.clock.Read().Mono, reqs)
+	h.leases.sent(reqs)
 	h.net.Submit(reqs)
 	h.disk.Submit(disks)
 }
@@ -309,6 +310,16 @@ func (h *host) guarded(f func()) (ok bool) {
 func (h *host) log(r *node.LogRecord) {
 	h.w.tell("node: %s", r.Text)
 	h.w.atlas.hear(r)
+}
+
+// uptime is how long the node has run, all incarnations together, by its own
+// clock: what log time measures.
+func (h *host) uptime() clock.Instant {
+	if h.node == nil {
+		return h.lived
+	}
+	h.clock.Advance(h.w.now)
+	return h.lived + h.clock.Read().Mono
 }
 
 // serving says whether clients are answered.

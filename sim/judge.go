@@ -11,6 +11,7 @@ import (
 // Properties that a run checks itself, beside those of package checker.
 const (
 	PropertyReach        = "reach"        // a scenario did not come by what it is about
+	PropertyExpectation  = "expectation"  // a scenario went otherwise than it says
 	PropertyPlan         = "plan"         // the plan asks for something that cannot be
 	PropertyPanic        = "panic"        // an assertion or a crash of the broker or a client
 	PropertyDurable      = "durable"      // acknowledged before it was durable, asked of the disk model
@@ -22,6 +23,7 @@ const (
 	PropertyProtocol     = "protocol"     // a client was sent what no broker sends
 	PropertyLeak         = "leak"         // connections outlived their clients
 	PropertyLease        = "lease"        // redelivered before the lease of the last delivery was over
+	PropertyBackoff      = "backoff"      // redelivered before its backoff or delay was over
 	PropertySpin         = "spin"         // turns without end at one instant
 	spinTurns            = 20_000         // turns at one instant that are too many
 	sampleEvery          = clock.Duration(97) * clock.Millisecond

@@ -119,7 +119,7 @@ func (p *Plan) String() string {
 }
 
 // spans are the arguments and knobs that are written as spans of time.
-var spans = []string{"at", "end", "down", "for", "think", "gap", "step", "delay", "after", "lease", "backoff", "backoff_max", "checkpoint_every", "link_min", "link_max", "turn_min", "turn_max", "wait", "poll_wait"}
+var spans = []string{"at", "end", "down", "for", "think", "gap", "step", "delay", "after", "lease", "backoff", "backoff_max", "checkpoint_every", "link_min", "link_max", "turn_min", "turn_max", "wait", "poll_wait", "drain"}
 
 var units = []struct {
 	suffix string

@@ -37,10 +37,12 @@ type raw struct {
 	quiet    clock.Instant // since when nothing was answered
 	leaving  bool
 
-	topic uint16
-	lanes []rawLane
-	sub   rawSub
-	acked []rawDelivery // some that were settled, for late repeats
+	topic  uint16
+	lanes  []rawLane
+	sub    rawSub
+	acked  []rawDelivery // some that were settled, for late repeats
+	stale  []rawDelivery // some whose partition was revoked before they were answered
+	script *script       // does what the plan says alone, when set
 }
 
 type rawPhase uint8
@@ -59,6 +61,10 @@ type rawRequest struct {
 	lane  int
 	want  wire.Code // the refusal that is right; CodeOK: no refusal is wanted
 	also  wire.Code // another one that is right
+	step  *step     // of a script: it knows what is right
+	// PROGRESS: the delivery, and when it was asked for, in the node's uptime.
+	renews uint64
+	uptime clock.Instant
 }
 
 // rawWork is what is left of a raw event: n actions, of which odd permille are
@@ -88,6 +94,9 @@ type rawSent struct {
 // group=.
 func newRaw(w *world, id int, e *Event) *raw {
 	r := &raw{w: w, id: id, rand: prng.New(e.Seed), net: w.net.Host(fmt.Sprintf("client%d", id)), spec: *e, alive: true, nextAt: w.now}
+	if e.Int("kind", 0) == clientMember {
+		r.script = &script{}
+	}
 	return r
 }
 
@@ -118,14 +127,16 @@ func (r *raw) turn() {
 		r.act()
 	}
 	r.flush()
-	if r.idle() {
+	if r.script != nil && r.script.idle(r) {
+		r.nextAt = max(r.nextAt, min(r.w.now.Add(clock.Second), r.script.beatAt))
+	} else if r.idle() {
 		r.nextAt = r.w.now.Add(100 * clock.Millisecond)
 	}
 }
 
 // idle says whether it has nothing to do but to keep its connection.
 func (r *raw) idle() bool {
-	return r.phase == rawOpen && len(r.work) == 0 && !r.w.calm && len(r.sub.held) == 0
+	return r.phase == rawOpen && len(r.work) == 0 && !r.w.calm && len(r.sub.held) == 0 && r.script == nil
 }
 
 func (r *raw) onEvent(e *net.Event) {
@@ -153,6 +164,9 @@ func (r *raw) onEvent(e *net.Event) {
 				break
 			}
 			r.onFrame(f)
+			if r.script != nil {
+				r.nextAt = r.w.now
+			}
 		}
 	case net.EventClosed:
 		r.lost()
@@ -204,6 +218,10 @@ func (r *raw) act() {
 	if len(r.lanes) == 0 {
 		r.begin()
 	}
+	if r.script != nil {
+		r.script.act(r)
+		return
+	}
 	if len(r.fifo) >= 24 || r.w.now < r.restTill {
 		return
 	}
@@ -252,7 +270,7 @@ func (r *raw) abort() {
 // begin sets up its producers: one a partition.
 func (r *raw) begin() {
 	t := int(r.spec.Int("topic", 0))
-	r.topic = r.w.admin.topicID(t)
+	r.topic = r.w.admin.topicID(t) + uint16(r.spec.Int("twin", 0))
 	r.lanes = make([]rawLane, r.w.plan.Topics[t].Partitions)
 	for i := range r.lanes {
 		r.lanes[i] = rawLane{producer: prng.Mix(r.spec.Seed, r.life<<16|uint64(i)) | 1, next: 1}
@@ -296,7 +314,11 @@ func (r *raw) ping() {
 }
 
 func (r *raw) carryOut(e *Event) {
-	if e.Kind == "raw" {
+	switch {
+	case e.Kind == "step" && r.script != nil:
+		r.script.take(e, r.w.now)
+		r.nextAt = min(r.nextAt, r.w.now)
+	case e.Kind == "raw" && r.script == nil:
 		r.work = append(r.work, rawWork{left: e.Int("n", 1), odd: e.Int("odd", 0), rand: prng.New(e.Seed)})
 		r.nextAt = min(r.nextAt, r.w.now)
 	}
@@ -307,7 +329,10 @@ func (r *raw) crash(after clock.Duration) {
 		return
 	}
 	r.w.note("raw crash", uint64(r.id))
-	r.alive, r.deafTill = false, 0
+	r.alive, r.deafTill, r.stale = false, 0, nil
+	if r.script != nil {
+		r.script.forget()
+	}
 	r.lost()
 	r.net.Crash(simnet.Kill)
 	r.w.after(after, func() {
@@ -329,6 +354,13 @@ func (r *raw) stall(until clock.Instant) { r.deafTill = until }
 func (r *raw) calm() {
 	r.deafTill, r.work = 0, nil
 	r.nextAt = r.w.now
+	if r.script == nil {
+		return
+	}
+	if s := r.script.open(); s != "" {
+		r.w.finding(PropertyExpectation, "member %d never came to a step: %s", r.id, s)
+	}
+	r.script.left = false
 }
 
 func (r *raw) busy() string {

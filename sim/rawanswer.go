@@ -47,16 +47,17 @@ func (r *raw) answer(of wire.Op, result []byte, code wire.Code) {
 	}
 	q := r.fifo[0]
 	r.fifo = r.fifo[1:]
-	if !q.right(code) && !(code == wire.CodeInternal && r.w.atlas.damaged) {
+	if q.step == nil && !q.right(code) && !(code == wire.CodeInternal && r.w.atlas.damaged) {
 		r.w.finding(PropertyProtocol, "raw client %d: %v was answered with %v, wanted %v or %v", r.id, of, code, q.want, q.also)
 		return
 	}
 	if code != wire.CodeOK {
 		r.refused(q, code)
-		return
-	}
-	if err := r.granted(q, result); err != nil {
+	} else if err := r.granted(q, result); err != nil {
 		r.w.finding(PropertyProtocol, "raw client %d: OK of %v does not decode: %v", r.id, of, err)
+	}
+	if q.step != nil {
+		r.script.answered(r, &q, code)
 	}
 }
 
@@ -99,6 +100,9 @@ func (r *raw) granted(q rawRequest, result []byte) error {
 	case wire.OpSub:
 		r.sub.joined = true
 		r.sub.balanceCount, r.sub.balanceBytes = wire.DefaultCreditCount, wire.DefaultCreditBytes
+		if n := r.spec.Int("credit", 0); r.script != nil && n > 0 {
+			r.sub.balanceCount = n
+		}
 		return r.sub.SubResult.Decode(result)
 	case wire.OpPull:
 		r.sub.pulls--
@@ -130,12 +134,15 @@ func (r *raw) refused(q rawRequest, code wire.Code) {
 	case wire.OpAck, wire.OpNack:
 		r.onSettled(q, code)
 	}
-	if code == wire.CodeUnknownMember && q.want != code && q.also != code && q.index < 0 {
+	if code == wire.CodeUnknownMember && q.want != code && q.also != code && q.index < 0 && q.step == nil {
 		r.abort() // begin again
 	}
 }
 
 func (r *raw) onSettled(q rawRequest, code wire.Code) {
+	if q.renews != 0 && code == wire.CodeOK {
+		r.w.host.leases.renewed(q.renews, q.uptime)
+	}
 	if q.index < 0 {
 		return
 	}

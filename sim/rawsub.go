@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"fmt"
 	"slices"
 
 	"github.com/mortarmq/mortarmq/checker"
@@ -33,10 +32,11 @@ type rawDelivery struct {
 	wire.Msg
 	at     clock.Instant
 	member uint64
+	paid   bool // its credit was given back
 }
 
 func (r *raw) group() string {
-	return fmt.Sprintf("g%d-%d", r.spec.Int("group", 0), r.spec.Int("topic", 0))
+	return groupName(&r.spec)
 }
 
 // member does what a member of a group does: join, pull, settle, give credit
@@ -67,24 +67,38 @@ func (r *raw) member() {
 			}
 		}
 	}
-	if s.credit.CreditCount > 0 && len(s.held) == 0 && s.pulls == 0 {
-		c := s.credit
-		c.SubscriptionID, c.MembershipEpoch, c.Mode = s.SubscriptionID, s.MembershipEpoch, wire.CreditAdd
-		s.credit = wire.Credit{}
-		r.sendBuf = c.Append(r.sendBuf)
-		s.balanceCount += int64(c.CreditCount)
-		s.balanceBytes += int64(c.CreditBytes)
-		r.ask(rawRequest{op: wire.OpCredit, index: -1, also: wire.CodeStaleGeneration})
+	if len(s.held) == 0 && s.pulls == 0 {
+		r.giveCredit()
 	}
 	if s.pulls == 0 {
 		r.pull(s.MembershipEpoch, rawRequest{op: wire.OpPull, index: -1})
 	}
 }
 
-func (r *raw) pull(membership uint32, q rawRequest) {
+// giveCredit gives back what is owed.
+func (r *raw) giveCredit() {
 	s := &r.sub
-	m := wire.Pull{SubscriptionID: s.SubscriptionID, MemberID: s.MemberID, MembershipEpoch: membership, AssignmentEpoch: s.AssignmentEpoch,
-		MaxMsgs: uint16(1 + r.rand.Intn(40)), MaxBytes: uint32(1 + r.rand.Intn(1<<20)), WaitMs: uint16(r.rand.Intn(1000)), MinBytes: uint32(r.rand.Intn(100))}
+	if s.credit.CreditCount == 0 {
+		return
+	}
+	c := s.credit
+	c.SubscriptionID, c.MembershipEpoch, c.Mode = s.SubscriptionID, s.MembershipEpoch, wire.CreditAdd
+	s.credit = wire.Credit{}
+	r.sendBuf = c.Append(r.sendBuf)
+	s.balanceCount += int64(c.CreditCount)
+	s.balanceBytes += int64(c.CreditBytes)
+	r.ask(rawRequest{op: wire.OpCredit, index: -1, also: wire.CodeStaleGeneration})
+}
+
+func (r *raw) pull(membership uint32, q rawRequest) {
+	r.sendPull(&wire.Pull{MembershipEpoch: membership,
+		MaxMsgs: uint16(1 + r.rand.Intn(40)), MaxBytes: uint32(1 + r.rand.Intn(1<<20)), WaitMs: uint16(r.rand.Intn(1000)), MinBytes: uint32(r.rand.Intn(100))}, q)
+}
+
+// sendPull sends a PULL for what the member owns.
+func (r *raw) sendPull(m *wire.Pull, q rawRequest) {
+	s := &r.sub
+	m.SubscriptionID, m.MemberID, m.AssignmentEpoch = s.SubscriptionID, s.MemberID, s.AssignmentEpoch
 	for _, o := range s.owned {
 		m.OwnershipEpochs = wire.AppendEpochs(m.OwnershipEpochs, o.ownership)
 	}
@@ -100,12 +114,17 @@ func (r *raw) settle(d *rawDelivery) {
 	if !r.w.calm {
 		kind = [...]checker.SettleKind{checker.Ack, checker.Retry, checker.Reject, checker.Release}[r.rand.Weighted(90, 5, 1, 4)]
 	}
-	r.sendSettle(d, kind, d.OwnershipEpoch, rawRequest{})
+	delay := clock.Duration(0)
+	if kind == checker.Retry && r.rand.Bool(300) {
+		delay = clock.Duration(r.rand.Range(1, 3000)) * clock.Millisecond
+	}
+	r.sendSettle(d, kind, d.OwnershipEpoch, delay, rawRequest{})
 	r.sub.credit.CreditCount++
 	r.sub.credit.CreditBytes += uint32(len(d.Value))
 }
 
-func (r *raw) sendSettle(d *rawDelivery, kind checker.SettleKind, ownership uint64, q rawRequest) {
+// sendSettle sends an ACK or a NACK, which may ask for a delay.
+func (r *raw) sendSettle(d *rawDelivery, kind checker.SettleKind, ownership uint64, delay clock.Duration, q rawRequest) {
 	q.index = r.w.rec.settle(checker.Settle{Client: r.id, Group: r.group(), Kind: kind, Partition: r.partition(int(d.Partition)),
 		Sequence: d.Sequence, DeliveryID: d.DeliveryID, Ownership: ownership, Call: checker.Time(r.w.now)})
 	if kind == checker.Ack {
@@ -113,11 +132,26 @@ func (r *raw) sendSettle(d *rawDelivery, kind checker.SettleKind, ownership uint
 		r.sendBuf = m.Append(r.sendBuf)
 		q.op = wire.OpAck
 	} else {
+		if kind != checker.Reject {
+			r.w.host.leases.gave(d.DeliveryID, delay)
+		}
 		m := wire.Nack{SubscriptionID: r.sub.SubscriptionID, TopicID: d.TopicID, Partition: d.Partition, Seq: d.Sequence, DeliveryID: d.DeliveryID, OwnershipEpoch: ownership,
 			Reason: map[checker.SettleKind]wire.NackReason{checker.Retry: wire.NackRetry, checker.Reject: wire.NackReject, checker.Release: wire.NackRelease}[kind]}
+		if delay > 0 {
+			m.Flags, m.DelayMs = wire.FlagNackDelay, uint32(delay.Millis())
+		}
 		r.sendBuf = m.Append(r.sendBuf)
 		q.op = wire.OpNack
 	}
+	r.ask(q)
+}
+
+// sendProgress renews the lease of a delivery.
+func (r *raw) sendProgress(d *rawDelivery, q rawRequest) {
+	m := wire.Ack{SubscriptionID: r.sub.SubscriptionID, TopicID: d.TopicID, Partition: d.Partition, Seq: d.Sequence, DeliveryID: d.DeliveryID,
+		OwnershipEpoch: d.OwnershipEpoch, Flags: wire.FlagAckProgress}
+	r.sendBuf = m.Append(r.sendBuf)
+	q.op, q.index, q.renews, q.uptime = wire.OpAck, -1, d.DeliveryID, r.w.host.uptime()
 	r.ask(q)
 }
 
@@ -127,16 +161,16 @@ func (r *raw) oddMember(rand *prng.Rand) {
 	if !s.joined {
 		return
 	}
-	switch rand.Intn(6) {
+	switch rand.Intn(9) {
 	case 0: // once more what was settled already
 		if len(r.acked) > 0 {
 			d := r.acked[rand.Intn(len(r.acked))]
-			r.sendSettle(&d, checker.Ack, d.OwnershipEpoch, rawRequest{})
+			r.sendSettle(&d, checker.Ack, d.OwnershipEpoch, 0, rawRequest{})
 		}
 	case 1: // under an epoch that it does not have
 		if len(s.held) > 0 {
 			d := s.held[0]
-			r.sendSettle(&d, checker.Ack, d.OwnershipEpoch+1+uint64(rand.Intn(3)), rawRequest{want: wire.CodeStaleOwner, also: wire.CodeUnknownDelivery})
+			r.sendSettle(&d, checker.Ack, d.OwnershipEpoch+1+uint64(rand.Intn(3)), 0, rawRequest{want: wire.CodeStaleOwner, also: wire.CodeUnknownDelivery})
 		}
 	case 2:
 		m := wire.Heartbeat{SubscriptionID: s.SubscriptionID, MemberID: s.MemberID + 1, MembershipEpoch: s.MembershipEpoch, AssignmentEpoch: s.AssignmentEpoch}
@@ -146,7 +180,16 @@ func (r *raw) oddMember(rand *prng.Rand) {
 		m := wire.Credit{SubscriptionID: s.SubscriptionID + 7, MembershipEpoch: s.MembershipEpoch, Mode: wire.CreditAdd, CreditCount: 1}
 		r.sendBuf = m.Append(r.sendBuf)
 		r.ask(rawRequest{op: wire.OpCredit, index: -1, want: wire.CodeUnknownMember})
-	case 4:
+	case 4, 5: // keep one longer
+		if len(s.held) > 0 {
+			r.sendProgress(&s.held[len(s.held)-1], rawRequest{also: wire.CodeUnknownDelivery})
+		}
+	case 6, 7: // what another member may have by now
+		if len(r.stale) > 0 {
+			d := r.stale[rand.Intn(len(r.stale))]
+			r.sendSettle(&d, checker.Ack, d.OwnershipEpoch, 0, rawRequest{want: wire.CodeStaleOwner, also: wire.CodeUnknownDelivery})
+		}
+	case 8:
 		r.pull(s.MembershipEpoch+1, rawRequest{op: wire.OpPull, index: -1, want: wire.CodeStaleGeneration})
 	default:
 		m := wire.Ack{SubscriptionID: s.SubscriptionID + 9, TopicID: r.topic, Seq: 1, DeliveryID: rand.Uint64(), OwnershipEpoch: 1}
@@ -173,7 +216,16 @@ func (r *raw) onNotice(m *wire.Notice) {
 		}
 	} else if found {
 		s.owned = slices.Delete(s.owned, i, i+1)
+		for j := range s.held {
+			if s.held[j].Partition == m.Partition {
+				r.stale = append(r.stale, s.held[j])
+			}
+		}
+		r.stale = r.stale[max(0, len(r.stale)-20):]
 		s.held = slices.DeleteFunc(s.held, func(d rawDelivery) bool { return d.Partition == m.Partition })
+	}
+	if m.Kind == wire.NoticeRevoke && !r.w.calm && r.rand.Bool(int(r.spec.Int("mute", 0))) {
+		return // the broker must not wait for ever
 	}
 	a := wire.ControlAck{NoticeID: m.NoticeID, NoticeKind: m.Kind, GroupID: m.GroupID, MembershipEpoch: m.MembershipEpoch, AssignmentEpoch: m.AssignmentEpoch, OwnershipEpoch: m.OwnershipEpoch}
 	r.sendBuf = a.Append(r.sendBuf)
@@ -182,6 +234,9 @@ func (r *raw) onNotice(m *wire.Notice) {
 
 func (r *raw) onMsg(m *wire.Msg) {
 	s := &r.sub
+	if m.Attempt > 1 {
+		r.w.marks.Mark("sim.redelivered")
+	}
 	d := rawDelivery{Msg: *m, at: r.w.now, member: s.MemberID}
 	r.w.rec.h.Deliveries = append(r.w.rec.h.Deliveries, checker.Delivery{
 		Client: r.id, Group: r.group(), Member: s.MemberID, Partition: r.partition(int(m.Partition)), Sequence: m.Sequence, DeliveryID: m.DeliveryID,
@@ -193,5 +248,9 @@ func (r *raw) onMsg(m *wire.Msg) {
 		r.w.finding(PropertyProtocol, "raw client %d was sent sequence %d beyond its credit: %d messages and %d bytes are left", r.id, m.Sequence, s.balanceCount, s.balanceBytes)
 	}
 	d.Key, d.Value = nil, make([]byte, len(m.Value))
+	if r.script != nil {
+		r.script.add(&d)
+		return
+	}
 	s.held = append(s.held, d)
 }

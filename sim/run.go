@@ -50,7 +50,6 @@ type Result struct {
 
 // Bounds of what follows the storm, in virtual time.
 const (
-	drainMax   = 10 * clock.Minute
 	damagedMax = clock.Minute // with a damaged partition, which is never done
 	settleTime = 3 * clock.Second
 	closeMax   = 2 * clock.Minute
@@ -103,7 +102,7 @@ func (w *world) drain() bool {
 	}
 	reason := ""
 	checkAt := w.now
-	end, started := w.now.Add(drainMax), w.now
+	end, started := w.now.Add(w.plan.Span("drain")), w.now
 	ok := w.runUntil(end, func() bool {
 		if w.atlas.damaged && w.now > started.Add(damagedMax) {
 			w.stuck(reason) // what is damaged stays so

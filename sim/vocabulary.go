@@ -6,7 +6,9 @@ import "github.com/mortarmq/mortarmq/clock"
 // clients in world.go, faults in faults.go.
 var eventKinds = []string{
 	// clients
-	"client", "publish", "raw", "hostile", "churn",
+	"client", "publish", "raw", "step", "hostile", "churn",
+	// what the books must say
+	"books",
 	"client_crash", "client_stall", "storm",
 	// the node's process
 	"kill", "power", "stop", "pause",
@@ -21,10 +23,12 @@ var eventKinds = []string{
 
 // Words that stand for numbers in a plan.
 var (
-	clientKinds = []string{"producer", "consumer", "raw"}
+	clientKinds = []string{"producer", "consumer", "raw", "member"}
 	laneWords   = []string{"journal", "background", "read"}
 	dirWords    = []string{"both", "to_node", "from_node"}
 	onWords     = []string{"now", "journal_write", "journal_prepare", "superblock_write", "checkpoint_write", "segment_create", "metadata_write"}
+	doWords     = []string{"pull", "ack", "retry", "reject", "release", "progress", "leave", "join"}
+	wantWords   = []string{"OK", "UNKNOWN_DELIVERY", "STALE_OWNER", "UNKNOWN_MEMBER", "DLQ_PATH_OVERFLOW", "GROUP_MEMBER_LIMIT", "UNKNOWN_GROUP", "UNKNOWN_TOPIC"}
 	areaWords   = []string{"journal", "superblock", "metadata", "topics", "checkpoints"}
 )
 
@@ -33,6 +37,19 @@ const (
 	clientProducer = iota
 	clientConsumer
 	clientRaw
+	clientMember
+)
+
+// What the words of doWords stand for.
+const (
+	doPull = iota
+	doAck
+	doRetry
+	doReject
+	doRelease
+	doProgress
+	doLeave
+	doJoin
 )
 
 const (
@@ -54,6 +71,10 @@ func argWords(name string) []string {
 		return areaWords
 	case "on":
 		return onWords
+	case "do":
+		return doWords
+	case "want":
+		return wantWords
 	}
 	return nil
 }
@@ -74,6 +95,7 @@ var knobDefaults = []Arg{
 	{"backoff", int64(100 * clock.Millisecond)},
 	{"backoff_max", int64(2 * clock.Second)},
 	{"attempts", 5},
+	{"drain", int64(10 * clock.Minute)}, // how long everything may take when the storm is over
 	{"poll_wait", int64(5 * clock.Second)},
 	{"rate_limit", 0},
 	{"credit_count", 64},

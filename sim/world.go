@@ -180,10 +180,12 @@ func (w *world) carryOut(e *Event) {
 	switch e.Kind {
 	case "client":
 		w.addClient(e)
-	case "publish", "raw":
+	case "publish", "raw", "step":
 		if a := w.client(e); a != nil {
 			a.carryOut(e)
 		}
+	case "books":
+		w.expectBooks(e)
 	case "hostile":
 		w.addHostiles(e)
 	case "churn":
@@ -214,7 +216,7 @@ func (w *world) addClient(e *Event) {
 		return
 	}
 	switch e.Int("kind", 0) {
-	case clientRaw:
+	case clientRaw, clientMember:
 		w.clients[id] = newRaw(w, id, e)
 	default:
 		w.clients[id] = newClient(w, id, e)
