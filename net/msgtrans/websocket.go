@@ -39,8 +39,19 @@ func (l *wsLink) next(into []Packet) ([]Packet, error) {
 func (l *wsLink) write(buf []byte, ends []int) error { return l.conn.Write(buf, ends) }
 func (l *wsLink) finish() error                      { return l.conn.Finish(ws.StatusNormal, "") }
 func (l *wsLink) linger(context.Context)             {}
-func (l *wsLink) abort(error)                        { l.conn.Abort() }
 func (l *wsLink) texts() uint64                      { return l.conn.Texts() }
+
+// abort tells a peer that is at fault what its fault is.
+func (l *wsLink) abort(err error) {
+	switch {
+	case errors.Is(err, ErrLimit):
+		l.conn.Fail(ws.StatusTooBig)
+	case errors.Is(err, ErrRemote):
+		l.conn.Fail(ws.StatusProtocolError)
+	default:
+		l.conn.Abort()
+	}
+}
 
 func dialWS(ctx context.Context, a address, s *settings) (link, Peer, error) {
 	c, p, err := ws.Dial(ctx, a.String(), ws.DialOptions{

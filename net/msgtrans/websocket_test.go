@@ -101,3 +101,33 @@ func TestMountedServer(t *testing.T) {
 	_, err = Dial(t.Context(), addr, ClientOptions{})
 	wantKind(t, err, ErrRefused)
 }
+
+// Goal: a packet that cannot be read ends the connection with the status code of a
+// protocol error, at either end; one over the limit with that of a message too big.
+func TestWebSocketStatus(t *testing.T) {
+	noLeaks(t)
+	const limit = 4 << 10
+	_, addr := serve(t, WS, ServerOptions{Options: Options{OnRequest: echo, Limits: Limits{PacketBytes: limit}}})
+	for _, c := range []struct {
+		name   string
+		packet []byte
+		status int
+	}{
+		{"another version", append([]byte{9}, make([]byte, 15)...), ws.StatusProtocolError},
+		{"cut short", []byte{1, 0}, ws.StatusProtocolError},
+		{"empty", nil, ws.StatusProtocolError},
+		{"too big", make([]byte, limit+1), ws.StatusTooBig},
+	} {
+		conn, _, err := ws.Dial(t.Context(), addr, ws.DialOptions{Subprotocols: []string{Subprotocol}, MessageBytesMax: 1 << 20})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := conn.Write(c.packet, []int{len(c.packet)}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := conn.Next(); ws.CloseStatus(err) != c.status {
+			t.Errorf("%s: the end is %v, want status %d", c.name, err, c.status)
+		}
+		conn.Abort()
+	}
+}

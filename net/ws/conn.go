@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"sync/atomic"
+	"time"
 
 	"github.com/coder/websocket"
 )
@@ -130,6 +131,19 @@ func (c *Conn) Write(buf []byte, ends []int) error {
 // Somebody must be calling Next meanwhile.
 func (c *Conn) Finish(status int, reason string) error {
 	return c.ws.Close(websocket.StatusCode(status), reason)
+}
+
+// failPatience bounds how long Fail waits for the peer.
+const failPatience = time.Second
+
+// Fail ends a connection that cannot go on, for a reason that the peer is told by a
+// status code. It does not wait for a peer that takes nothing or does not answer,
+// but for a moment, and unblocks Next, Write and Finish.
+func (c *Conn) Fail(status int) {
+	late := time.AfterFunc(failPatience, func() { _ = c.under.Close() })
+	defer late.Stop()
+	_ = c.ws.Close(websocket.StatusCode(status), "") // nobody is left to be told of an error
+	c.Abort()
 }
 
 // Abort ends the connection at once, without a close frame, and unblocks Next, Write

@@ -5,8 +5,8 @@
 //
 // [Dial] or [Accept] make the opening handshake, with the subprotocols that the
 // caller offers. One goroutine calls Next, one calls Write. Finish sends the
-// close frame and waits for the peer's; Abort ends everything at once and
-// unblocks both.
+// close frame and waits for the peer's; Fail does when the peer is at fault, and
+// has little patience; Abort ends everything at once and unblocks both.
 //
 // # Invariants
 //

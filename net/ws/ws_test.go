@@ -148,3 +148,68 @@ func TestMessages(t *testing.T) {
 		t.Fatalf("the peer was told %v", err)
 	}
 }
+
+// pair is the two ends of a connection.
+func pair(t *testing.T) (server, client *Conn) {
+	accepted, done := make(chan *Conn, 1), make(chan struct{})
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		c, err := Accept(w, r, AcceptOptions{MessageBytesMax: 1 << 20})
+		if err != nil {
+			t.Error(err)
+		}
+		accepted <- c
+		<-done
+	}))
+	t.Cleanup(s.Close)
+	t.Cleanup(func() { close(done) })
+	client, _, err := Dial(context.Background(), "ws"+strings.TrimPrefix(s.URL, "http"), DialOptions{MessageBytesMax: 1 << 20})
+	if err != nil {
+		t.Fatal(err)
+	}
+	server = <-accepted
+	t.Cleanup(server.Abort)
+	t.Cleanup(client.Abort)
+	return server, client
+}
+
+// Goal: a peer that is at fault is told so by the status code, whichever end it is.
+func TestFail(t *testing.T) {
+	for _, fromServer := range []bool{true, false} {
+		a, b := pair(t)
+		if !fromServer {
+			a, b = b, a
+		}
+		told := make(chan error, 1)
+		go func() {
+			_, err := b.Next()
+			told <- err
+		}()
+		a.Fail(StatusProtocolError)
+		if err := <-told; CloseStatus(err) != StatusProtocolError {
+			t.Errorf("from the server %v: the peer was told %v", fromServer, err)
+		}
+		if _, err := a.Next(); err == nil || errors.Is(err, io.EOF) {
+			t.Errorf("after Fail: %v", err)
+		}
+	}
+}
+
+// Goal: Fail ends although the peer takes nothing and a Write waits for it.
+func TestFailWhileWriting(t *testing.T) {
+	a, _ := pair(t)
+	wrote := make(chan error, 1)
+	begun := make(chan struct{})
+	go func() {
+		b := make([]byte, 1<<20)
+		close(begun)
+		for {
+			if err := a.Write(b, []int{len(b)}); err != nil {
+				wrote <- err
+				return
+			}
+		}
+	}()
+	<-begun
+	a.Fail(StatusProtocolError)
+	<-wrote
+}
