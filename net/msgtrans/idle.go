@@ -10,12 +10,13 @@ import (
 // done per packet: a check compares the counters with those of the last one.
 const idleChecks = 4
 
-// idleWatch ends a connection on which no whole packet comes or goes.
+// idleWatch ends a connection on which no whole packet comes and no byte goes: a peer
+// that takes a large packet slowly is not idle.
 type idleWatch struct {
 	mu      sync.Mutex
 	timer   *time.Timer
 	stopped bool
-	packets uint64 // as of the last check that saw a change
+	moved   uint64 // packets and bytes, as of the last check that saw a change
 	quietly int    // checks since then
 }
 
@@ -37,10 +38,10 @@ func (w *idleWatch) stop() {
 }
 
 func (w *idleWatch) check(c *Conn) {
-	packets := c.stats.packetsIn.Load() + c.stats.packetsOut.Load()
+	moved := c.stats.packetsIn.Load() + c.link.written()
 	w.mu.Lock()
-	if packets != w.packets {
-		w.packets, w.quietly = packets, 0
+	if moved != w.moved {
+		w.moved, w.quietly = moved, 0
 	} else {
 		w.quietly++
 	}
@@ -50,6 +51,6 @@ func (w *idleWatch) check(c *Conn) {
 	}
 	w.mu.Unlock()
 	if idle {
-		c.end(&Error{Op: "idle", Kind: ErrTimeout, Cause: errors.New("no packet came or went for " + c.set.IdleTimeout.String())})
+		c.end(&Error{Op: "idle", Kind: ErrTimeout, Cause: errors.New("no packet came and no byte went for " + c.set.IdleTimeout.String())})
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"sync/atomic"
 
 	wire "github.com/mortarmq/mortarmq/wire/msgtrans"
 )
@@ -26,6 +27,8 @@ type link interface {
 	linger(ctx context.Context)
 	// abort ends everything at once; err says why. It unblocks next and write.
 	abort(err error)
+	// written is how many bytes the transport has taken, also of what is being written.
+	written() uint64
 	// texts is how many WebSocket text messages were ignored.
 	texts() uint64
 }
@@ -58,6 +61,7 @@ type streamLink struct {
 	// closed is closed by the peer's close, where abort would lose what is not
 	// acknowledged. Nil where the transport sees to that itself.
 	closed <-chan struct{}
+	taken  atomic.Uint64 // bytes, by the transport
 }
 
 func newStreamLink(rw byteStream, s *settings) *streamLink {
@@ -99,10 +103,23 @@ func (l *streamLink) end() error {
 	return l.failed
 }
 
+// pieceBytes bounds what is written at once, so that a large packet which a slow
+// peer takes is seen to move.
+const pieceBytes = 2 * batchBytes
+
 func (l *streamLink) write(buf []byte, _ []int) error {
-	_, err := l.rw.Write(buf)
-	return err
+	for len(buf) > 0 {
+		n, err := l.rw.Write(buf[:min(len(buf), pieceBytes)])
+		l.taken.Add(uint64(n))
+		if err != nil {
+			return err
+		}
+		buf = buf[n:]
+	}
+	return nil
 }
+
+func (l *streamLink) written() uint64 { return l.taken.Load() }
 
 func (l *streamLink) finish() error { return l.rw.CloseWrite() }
 

@@ -57,8 +57,8 @@ type Options struct {
 	// HandshakeTimeout bounds the transport's handshake, the Accept hook and the first
 	// packet that it wants to see. Default 10 s.
 	HandshakeTimeout time.Duration
-	// IdleTimeout closes a connection on which no whole packet has come or gone for
-	// that long, at the latest after a quarter more. Default 300 s.
+	// IdleTimeout closes a connection on which no whole packet has come, and no byte
+	// could be written, for that long, at the latest after a quarter more. Default 300 s.
 	IdleTimeout time.Duration
 	// DrainTimeout bounds how long a connection that the peer has ended goes on
 	// answering what it had accepted, and what Shutdown waits for the peer's end.

@@ -301,3 +301,30 @@ func TestReconnectGivesUp(t *testing.T) {
 		}
 	})
 }
+
+// Goal: a connection whose peer takes a large packet little by little, for longer
+// than IdleTimeout in all, is not idle; one whose peer takes nothing more is.
+func TestSlowReaderIsNotIdle(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		here, there := stdnet.Pipe()
+		set := Options{IdleTimeout: time.Minute}.withDefaults().settingsFor(TCP)
+		c := newConn(pipeLink(here, set), Peer{Transport: TCP}, set, nil)
+		c.start(nil)
+		const size = 8 << 20
+		if err := c.Send(t.Context(), Message{Payload: make([]byte, size)}); err != nil {
+			t.Fatal(err)
+		}
+		for got := 0; got < size/2; {
+			n, err := there.Read(make([]byte, 20_000))
+			if got += n; err != nil {
+				t.Fatalf("after %d bytes: %v, %v", got, err, c.Err())
+			}
+			time.Sleep(time.Second)
+		}
+		time.Sleep(time.Minute + 30*time.Second)
+		if !errors.Is(c.Err(), ErrTimeout) {
+			t.Errorf("a peer that takes nothing: %v", c.Err())
+		}
+		<-c.Done()
+	})
+}

@@ -39,6 +39,7 @@ func (l *wsLink) next(into []Packet) ([]Packet, error) {
 func (l *wsLink) write(buf []byte, ends []int) error { return l.conn.Write(buf, ends) }
 func (l *wsLink) finish() error                      { return l.conn.Finish(ws.StatusNormal, "") }
 func (l *wsLink) linger(context.Context)             {}
+func (l *wsLink) written() uint64                    { return l.conn.Written() }
 func (l *wsLink) texts() uint64                      { return l.conn.Texts() }
 
 // abort tells a peer that is at fault what its fault is.

@@ -49,6 +49,10 @@ func (c *Conn) Subprotocol() string { return c.ws.Subprotocol() }
 // Texts returns how many text messages were read past.
 func (c *Conn) Texts() uint64 { return c.texts.Load() }
 
+// Written returns how many bytes the system has taken, also of a message that is on
+// its way.
+func (c *Conn) Written() uint64 { return c.cork.written.Load() }
+
 // Next returns the next binary message, borrowed until the next call. It returns
 // io.EOF after the peer's regular close.
 func (c *Conn) Next() ([]byte, error) {

@@ -4,6 +4,7 @@ import (
 	"io"
 	stdnet "net"
 	"sync"
+	"sync/atomic"
 )
 
 // corkBytes is how much a cork holds before it writes through.
@@ -18,6 +19,27 @@ type cork struct {
 	held bool
 	buf  []byte
 	err  error // the first failure; a frame that was lost cannot be skipped
+
+	written atomic.Uint64 // bytes that w took
+}
+
+// pieceBytes bounds what is written at once, so that a large message which a slow
+// peer takes is seen to move.
+const pieceBytes = 128 << 10
+
+// put writes p to w, piece by piece.
+func (c *cork) put(p []byte) (int, error) {
+	total := 0
+	for len(p) > 0 {
+		n, err := c.w.Write(p[:min(len(p), pieceBytes)])
+		total += n
+		c.written.Add(uint64(n))
+		if err != nil {
+			return total, err
+		}
+		p = p[n:]
+	}
+	return total, nil
 }
 
 func (c *cork) Write(p []byte) (int, error) {
@@ -27,14 +49,14 @@ func (c *cork) Write(p []byte) (int, error) {
 		return 0, c.err
 	}
 	if !c.held {
-		return c.w.Write(p)
+		return c.put(p)
 	}
 	if len(c.buf)+len(p) > corkBytes {
 		if err := c.flush(); err != nil {
 			return 0, err
 		}
 		if len(p) > corkBytes {
-			return c.w.Write(p)
+			return c.put(p)
 		}
 	}
 	c.buf = append(c.buf, p...)
@@ -58,7 +80,7 @@ func (c *cork) flush() error {
 	if len(c.buf) == 0 || c.err != nil {
 		return c.err
 	}
-	_, c.err = c.w.Write(c.buf)
+	_, c.err = c.put(c.buf)
 	c.buf = c.buf[:0]
 	return c.err
 }

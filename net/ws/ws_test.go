@@ -61,6 +61,35 @@ func TestCork(t *testing.T) {
 	}
 }
 
+// Goal: a large write is counted while it is under way, held or not.
+func TestCorkCountsWhatMoves(t *testing.T) {
+	for _, held := range []bool{false, true} {
+		r, w := io.Pipe()
+		c := cork{w: w}
+		if held {
+			c.hold()
+		}
+		const size = 8 * pieceBytes
+		done := make(chan error, 1)
+		go func() {
+			_, err := c.Write(make([]byte, size))
+			done <- errors.Join(err, c.release())
+		}()
+		if _, err := io.ReadFull(r, make([]byte, size/2+1)); err != nil {
+			t.Fatal(err)
+		}
+		if n := c.written.Load(); n != size/2 {
+			t.Errorf("held %v: %d bytes of %d are counted", held, n, size/2+1)
+		}
+		if _, err := io.ReadFull(r, make([]byte, size/2-1)); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-done; err != nil || c.written.Load() != size {
+			t.Errorf("held %v: %d bytes, %v", held, c.written.Load(), err)
+		}
+	}
+}
+
 // Goal: a failed write is not forgotten, or a frame would be missing.
 func TestCorkKeepsItsFailure(t *testing.T) {
 	r, w := io.Pipe()
