@@ -168,7 +168,7 @@ func TestAppendAllocates(t *testing.T) {
 	w.install(1)
 	b := &op.Builder{}
 	o := op.Op{Kind: op.KindPublish, Value: make([]byte, 1000)}
-	w.until("the next file", func() bool { return w.s.journal.Prepared() })
+	w.until("the next file", func() bool { return w.s.journal.Prepared() > 0 })
 	number, hash := w.s.Last()
 	round := func() {
 		b.Reset()

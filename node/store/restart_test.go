@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/mortarmq/mortarmq/disk"
 	"github.com/mortarmq/mortarmq/node/op"
 	"github.com/mortarmq/mortarmq/sim/simdisk"
 	"pgregory.net/rapid"
@@ -46,8 +47,8 @@ func (m *model) lead(t *rapid.T, w *world, epoch op.Epoch, entries int) {
 // startOnly begins a life without an application: nothing but the journal and the
 // superblock is written.
 func (m *model) startOnly(w *world) {
-	m.app, w.onEvent, w.after = nil, nil, nil
-	w.start()
+	m.app = nil
+	w.startOnly()
 }
 
 // Goal: lives that follow each other closely, however they end, keep a constant
@@ -57,16 +58,16 @@ func (m *model) startOnly(w *world) {
 func TestQuickRestarts(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t, rapid.Uint64().Draw(t, "seed"))
-		w.opts.JournalFileBytes, w.opts.ReadChunkBytes = 256<<10, 128<<10
+		w.opts.JournalFileBytes, w.opts.ReadChunkBytes = 512<<10, 256<<10
 		m := &model{}
 		epoch := op.Epoch(1)
 		m.leads(t, w, epoch, 1)
-		w.until("a prepared file", w.s.journal.Prepared)
+		w.until("a prepared file", func() bool { return w.s.journal.Prepared() > 0 })
 		w.crash(simdisk.PowerLoss)
 		for range rapid.SampledFrom([]int{10, 30, 200}).Draw(t, "lives") {
 			m.startOnly(w)
 			if rapid.Bool().Draw(t, "full") {
-				w.disk.SetCapacity(used(w) + int64(rapid.IntRange(0, 3).Draw(t, "room"))*200<<10)
+				w.disk.SetCapacity(w.disk.Used() + int64(rapid.IntRange(0, 3).Draw(t, "room"))*200<<10)
 			}
 			if rapid.IntRange(0, 2).Draw(t, "cut off") == 0 {
 				for range rapid.IntRange(0, 60).Draw(t, "steps") {
@@ -79,7 +80,7 @@ func TestQuickRestarts(t *testing.T) {
 					w.step()
 				}
 				if rapid.Bool().Draw(t, "one under way") && w.s.CanAppend() {
-					b := w.build(epoch, make([]byte, rapid.IntRange(0, 9000).Draw(t, "size")))
+					b := w.build(epoch, make([]byte, rapid.IntRange(0, 2000).Draw(t, "size")))
 					w.s.Append(b)
 					m.note(b)
 					w.turn()
@@ -94,7 +95,7 @@ func TestQuickRestarts(t *testing.T) {
 			}
 			// The current file, two prepared ones, and the one that is emptied; one more
 			// when half a file is not enough for all of it.
-			if n := journalFiles(w); n > 4+len(m.entries)/400 {
+			if n := journalFiles(w); n > 4+len(m.entries)/800 {
 				t.Fatalf("%d files for %d entries", n, len(m.entries))
 			}
 			w.crash(simdisk.CrashKind(rapid.IntRange(0, 1).Draw(t, "kind")))
@@ -102,4 +103,116 @@ func TestQuickRestarts(t *testing.T) {
 		}
 		m.leads(t, w, epoch+1, 2)
 	})
+}
+
+// Goal: a start may be cut off after any of its requests, by a kill or by a power
+// cut: nothing that was flushed is lost, and the next start comes to append, on a
+// full disk too.
+func TestStartCutOff(t *testing.T) {
+	for _, entries := range []int{1, 3, 21, 40} { // one small file with one prepared behind it, and with two; full ones before a small one
+		for _, full := range []bool{false, true} {
+			for _, kind := range []simdisk.CrashKind{simdisk.Kill, simdisk.PowerLoss} {
+				for steps, ended := 1, false; !ended; steps++ {
+					w, last := filled(t, uint64(steps), entries, full)
+					for range steps {
+						if ended = w.recovered != nil && w.s.journal.Prepared() > 0 || !w.step(); ended {
+							break
+						}
+					}
+					w.crash(kind)
+					for range 2 {
+						w.startOnly()
+						last.recovered(t, w)
+						w.append(1, []byte("on"))
+						w.crash(simdisk.PowerLoss)
+					}
+				}
+			}
+		}
+	}
+}
+
+// Goal: a sync of a start that fails leaves in the page cache what the disk does not
+// have, a header too. The next start does not let go of a file on the strength of
+// it: a power cut at any point of that loses nothing.
+func TestStartAfterFailedSync(t *testing.T) {
+	failures := 0
+	for _, entries := range []int{1, 3, 21} {
+		for fail := 1; fail <= 4; fail++ {
+			for steps, ended := 1, false; !ended; steps++ {
+				w, last := filled(t, uint64(steps), entries, false)
+				for syncs := 0; w.recovered == nil && w.events[EventJournalFailed] == 0 && w.step(); {
+					for i := range w.reqs {
+						if r := &w.reqs[i]; r.Kind == disk.KindSync && r.Handle>>24 == ownerJournal {
+							if syncs++; syncs == fail {
+								w.disk.FailNextSync("journal/")
+							}
+						}
+					}
+				}
+				failures += w.events[EventJournalFailed]
+				w.crash(simdisk.Kill)
+				w.disk.ClearFaults()
+				w.startOnly()
+				for range steps {
+					if ended = w.recovered != nil && w.s.journal.Prepared() > 0 || !w.step(); ended {
+						break
+					}
+				}
+				w.crash(simdisk.PowerLoss)
+				w.startOnly()
+				last.recovered(t, w)
+			}
+		}
+	}
+	if failures == 0 {
+		t.Fatal("no sync failed")
+	}
+}
+
+// end is where a journal ended.
+type end struct {
+	number op.Number
+	hash   op.Hash
+}
+
+// recovered recovers and checks that nothing up to the end is lost.
+func (e end) recovered(t *testing.T, w *world) {
+	t.Helper()
+	w.recover()
+	if len(w.entries) < int(e.number) || w.entries[e.number-1].hash != e.hash {
+		t.Fatalf("recovered %d of %d", w.recovered.Number, e.number)
+	}
+}
+
+// startOnly begins a life without an application.
+func (w *world) startOnly() {
+	w.onEvent, w.after = nil, nil
+	w.start()
+}
+
+// filled gives a world whose journal has that many entries of about 8 KiB on disk,
+// and whose second life has just begun, on a full disk or not.
+func filled(t *testing.T, seed uint64, entries int, full bool) (*world, end) {
+	t.Helper()
+	w := newWorld(t, seed)
+	w.opts.JournalFileBytes = 128 << 10
+	w.startOnly()
+	w.recover()
+	w.install(1)
+	for range entries {
+		w.append(1, make([]byte, 4500))
+	}
+	number, hash := w.s.Last()
+	prepared := 2
+	if entries == 1 {
+		prepared = 1 // an eighth of the file is not reached
+	}
+	w.until("prepared files", func() bool { return w.s.journal.Prepared() == prepared })
+	w.crash(simdisk.Kill)
+	if full {
+		w.disk.SetCapacity(w.disk.Used())
+	}
+	w.startOnly()
+	return w, end{number, hash}
 }

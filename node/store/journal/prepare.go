@@ -47,8 +47,8 @@ func (j *Journal) nextNumber() uint64 {
 	return n + 1
 }
 
-// Prepared says whether a file is ready to be gone on to.
-func (j *Journal) Prepared() bool { return len(j.preparer.ready) > 0 }
+// Prepared gives how many files are ready to be gone on to.
+func (j *Journal) Prepared() int { return len(j.preparer.ready) }
 
 // prepareNext begins to prepare the next file, if one is wanted: one is kept
 // ready, and a second as soon as an eighth of the current file is written.

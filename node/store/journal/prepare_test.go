@@ -102,8 +102,8 @@ func TestRenameOnFullDisk(t *testing.T) {
 		b.j.Tick(b.now)
 		b.settle()
 	}
-	if b.events[EventFailed] > 0 || b.renames == 0 || !b.j.Prepared() {
-		t.Fatalf("%v, %d renames, prepared %v", b.events, b.renames, b.j.Prepared())
+	if b.events[EventFailed] > 0 || b.renames == 0 || b.j.Prepared() == 0 {
+		t.Fatalf("%v, %d renames, %d prepared", b.events, b.renames, b.j.Prepared())
 	}
 	append1()
 }
