@@ -131,3 +131,109 @@ func TestPlanted(t *testing.T) {
 		})
 	}
 }
+
+// broken is a sound history of a group that was reset to its first message in
+// the middle: everything was handed out and acknowledged twice.
+func broken(fresh bool) *History {
+	h := sound()
+	for s := uint64(1); s <= 3; s++ {
+		h.Deliveries = append(h.Deliveries, msg(s, 200+s, 4, 6, 150+Time(s)))
+		h.Settles = append(h.Settles, ack(s, 200+s, 4, 160+Time(s), 170))
+	}
+	h.Breaks = []Break{{Group: "g", Partition: part, Ownership: 4, From: 110, To: 120, Fresh: fresh, Next: 1}}
+	last := Book{At: 199, Group: "g", Partition: part, LastSeq: 3, Floor: 3, NextFirst: 4, Start: -3, Delivered: 6, Ownership: 4}
+	if fresh {
+		last.Start, last.Delivered = 0, 3
+	}
+	h.Books = append(h.Books, Book{At: 130, Group: "g", Partition: part, LastSeq: 3, NextFirst: 1, Start: last.Start, Delivered: last.Delivered - 3, Unsettled: 3, Ownership: 4}, last)
+	return h
+}
+
+// Goal: a group that was reset or deleted is handed everything once more and may
+// settle it once more; that and no more, and never without a break.
+func TestBreaks(t *testing.T) {
+	for _, fresh := range []bool{false, true} {
+		expect(t, broken(fresh))
+		for _, c := range []struct {
+			name  string
+			plant func(*History)
+			want  []string
+		}{
+			{"no break", func(h *History) { h.Breaks = nil }, nil},
+			{"settled twice behind it", func(h *History) {
+				h.Settles = append(h.Settles, ack(1, 301, 4, 180, 190))
+			}, []string{PropertySettledStays}},
+			{"handed out again behind it", func(h *History) {
+				again := msg(2, 302, 4, 6, 180)
+				again.Attempt = 2
+				h.Deliveries = append(h.Deliveries, again)
+			}, []string{PropertySettledStays}},
+			{"unseen behind it", func(h *History) {
+				h.Deliveries = h.Deliveries[:5]
+				h.Settles[5].Outcome = Unknown
+			}, []string{PropertyUnseen}},
+			{"counted without an ACK", func(h *History) {
+				h.Settles[5].Outcome, h.Settles[5].Code = Refused, wire.CodeUnknownDelivery
+			}, []string{PropertyAtLeastOnce}},
+			{"an owner from before", func(h *History) {
+				h.Settles = append(h.Settles, ack(2, 102, 1, 185, 190))
+			}, []string{PropertySettledStays, PropertyOwnership}},
+			{"an epoch that falls", func(h *History) { h.Books[3].Ownership = 2 }, []string{PropertyBooksFall}},
+		} {
+			t.Run(c.name, func(t *testing.T) {
+				h := broken(fresh)
+				c.plant(h)
+				if c.want != nil {
+					expect(t, h, c.want...)
+				} else if v := Check(h, Options{}); len(v.Findings) == 0 {
+					t.Fatal("nothing was found")
+				}
+			})
+		}
+	}
+}
+
+// redrivenHistory is one of three messages of which two are dead letters, of
+// which both came back, by two walks of which the first got no answer.
+func redrivenHistory() *History {
+	twin := Partition{Topic: 2}
+	dead := func(s uint64) Record {
+		return Record{Payload: s, DeadLetter: true, Rejected: true, Source: Source{Partition: part, Sequence: s, Group: "g"}}
+	}
+	return &History{
+		Publishes: []Publish{published(1, 1, 10, 20), published(2, 2, 15, 30), published(3, 3, 31, 40)},
+		Logs:      []Log{logOf(1, 2, 3, 1, 3), {Partition: twin, Twin: true, Records: []Record{dead(1), dead(3)}}},
+		Redrives: []Redrive{
+			{Topic: 2, Call: 50, Return: Forever, Redriven: 1},
+			{Topic: 2, Call: 60, Return: 70, Done: true, Until: []uint64{2}, Redriven: 1},
+		},
+	}
+}
+
+// Goal: a dead letter comes back exactly once; twice, never, without anybody
+// asking, or unlike what was answered is found.
+func TestRedriven(t *testing.T) {
+	expect(t, redrivenHistory())
+	for _, c := range []struct {
+		name  string
+		plant func(*History)
+		want  []string
+	}{
+		{"twice", func(h *History) { h.Logs[0] = logOf(1, 2, 3, 1, 3, 1) }, []string{PropertyRedrive}},
+		{"one that is not dead", func(h *History) { h.Logs[0] = logOf(1, 2, 3, 1, 3, 2) }, []string{PropertyRedrive}},
+		{"never", func(h *History) { h.Logs[0] = logOf(1, 2, 3, 1) }, []string{PropertyRedrive}},
+		{"purged first", func(h *History) {
+			h.Logs[0] = logOf(1, 2, 3, 1)
+			h.Purges, h.Redrives[1].Redriven = []Purge{{Topic: 2, Call: 55, Return: 56}}, 0
+		}, nil},
+		{"told of less", func(h *History) { h.Redrives[0].Done, h.Redrives[0].Redriven = true, 0 }, []string{PropertyRedrive}},
+		{"told of more", func(h *History) { h.Redrives[1].Redriven = 3 }, []string{PropertyRedrive}},
+		{"nobody asked", func(h *History) { h.Redrives = nil }, []string{PropertyDuplicate}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			h := redrivenHistory()
+			c.plant(h)
+			expect(t, h, c.want...)
+		})
+	}
+}

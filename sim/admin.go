@@ -117,6 +117,7 @@ func (a *admin) event(e *core.Event) {
 	a.declareNext()
 }
 
+func (a *admin) group() string        { return "" }
 func (a *admin) carryOut(*Event)      {}
 func (a *admin) crash(clock.Duration) {}
 func (a *admin) stall(clock.Instant)  {}
@@ -140,6 +141,7 @@ func (a *admin) leave() {
 // nobody stands where the plan has no client.
 type nobody struct{}
 
+func (nobody) group() string        { return "" }
 func (nobody) due() clock.Instant   { return clock.Never }
 func (nobody) turn()                {}
 func (nobody) carryOut(*Event)      {}

@@ -105,6 +105,9 @@ func (c *client) open() {
 }
 
 func (c *client) group() string {
+	if c.kind == clientProducer {
+		return ""
+	}
 	return groupName(&c.spec)
 }
 

@@ -13,6 +13,7 @@ func Draw(seed uint64) *Plan {
 	d.knobs()
 	d.topics()
 	d.clients()
+	d.operator()
 	d.faults()
 	d.p.sort()
 	return d.p
@@ -83,7 +84,8 @@ func (d *drawer) clients() {
 		d.producers++
 	}
 	for range r.Weighted(2, 3, 1) {
-		d.add(start(), "client", r, num("id", d.nextClient), num("kind", clientRaw), num("topic", r.Intn(topics)), num("group", r.Intn(3)))
+		d.add(start(), "client", r, num("id", d.nextClient), num("kind", clientRaw), num("topic", r.Intn(topics)), num("group", r.Intn(3)),
+			num("mute", pick(r, 0, 0, 0, 300, 1000)))
 		d.rawWork(r, d.nextClient)
 		d.nextClient++
 		d.raws++
@@ -176,5 +178,34 @@ func (d *drawer) publishes(r *prng.Rand, writers []int) {
 func (d *drawer) rawWork(r *prng.Rand, id int) {
 	for range 3 + r.Intn(8) {
 		d.add(d.at(r), "raw", r, num("client", id), num("n", 5+r.Intn(40)), num("odd", r.Range(0, 300)))
+	}
+}
+
+// operator draws what an operator does: dead letters put back, more than once,
+// or purged, groups reset and deleted, with their clients gone or not.
+func (d *drawer) operator() {
+	r := d.r.Fork("operator")
+	topic := func() Arg { return num("topic", r.Intn(len(d.p.Topics))) }
+	if r.Bool(350) {
+		t := topic()
+		for range 1 + r.Intn(4) {
+			d.add(d.at(r), "redrive", r, t, num("n", pick(r, 1, 7, 1000)))
+		}
+	}
+	if r.Bool(120) {
+		d.add(d.at(r), "purge", r, topic())
+	}
+	for _, kind := range []string{"reset", "delete"} {
+		if !r.Bool(200) {
+			continue
+		}
+		for range 1 + r.Intn(2) {
+			g := r.Intn(3)
+			args := []Arg{num("topic", g%len(d.p.Topics)), num("group", g), num("clear", bit(r.Bool(800))), forMillis(r, 200, 2000)}
+			if kind == "reset" {
+				args = append(args, num("to", r.Intn(len(toWords))), num("value", r.Range(1, 300)))
+			}
+			d.add(d.at(r), kind, r, args...)
+		}
 	}
 }

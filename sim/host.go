@@ -248,6 +248,9 @@ func (h *host) turn() {
 	}
 	h.submit(h.out.Net, h.out.Disk)
 	for i := range h.out.Answers {
+		if a := &h.out.Answers[i]; h.w.operator.answered(a) {
+			continue
+		}
 		if h.onAnswer != nil {
 			h.onAnswer(&h.out.Answers[i])
 		}
@@ -329,11 +332,12 @@ func (h *host) serving() bool { return h.node != nil && h.node.Serving() }
 // serve.
 func (h *host) wasServing() bool { return h.served }
 
-// ask puts a question to the node's admin side.
-func (h *host) ask(q node.Query) {
+// ask puts a question to the node's admin side, and gives its id.
+func (h *host) ask(q node.Query) uint64 {
 	h.asked++
 	q.ID = h.asked
 	h.queries = append(h.queries, node.Input{Kind: node.InputQuery, Query: q})
+	return q.ID
 }
 
 // paths of the area that a fault is aimed at.

@@ -159,6 +159,7 @@ func (h *hostile) token() []byte {
 	return nil
 }
 
+func (h *hostile) group() string        { return "" }
 func (h *hostile) carryOut(*Event)      {}
 func (h *hostile) crash(clock.Duration) {}
 func (h *hostile) stall(clock.Instant)  {}

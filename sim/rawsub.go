@@ -206,6 +206,9 @@ func (r *raw) onNotice(m *wire.Notice) {
 		return
 	}
 	s.MembershipEpoch, s.AssignmentEpoch = m.MembershipEpoch, m.AssignmentEpoch
+	// The broker must not wait for ever. Until it has waited for long enough, the
+	// partition is still this member's.
+	mute := m.Kind == wire.NoticeRevoke && !r.w.calm && r.rand.Bool(int(r.spec.Int("mute", 0)))
 	i, found := slices.BinarySearchFunc(s.owned, m.Partition, func(o rawOwned, p uint16) int { return int(o.partition) - int(p) })
 	if m.Kind == wire.NoticeAssign {
 		o := rawOwned{m.Partition, m.OwnershipEpoch}
@@ -217,15 +220,15 @@ func (r *raw) onNotice(m *wire.Notice) {
 	} else if found {
 		s.owned = slices.Delete(s.owned, i, i+1)
 		for j := range s.held {
-			if s.held[j].Partition == m.Partition {
+			if s.held[j].Partition == m.Partition && !mute {
 				r.stale = append(r.stale, s.held[j])
 			}
 		}
 		r.stale = r.stale[max(0, len(r.stale)-20):]
 		s.held = slices.DeleteFunc(s.held, func(d rawDelivery) bool { return d.Partition == m.Partition })
 	}
-	if m.Kind == wire.NoticeRevoke && !r.w.calm && r.rand.Bool(int(r.spec.Int("mute", 0))) {
-		return // the broker must not wait for ever
+	if mute {
+		return
 	}
 	a := wire.ControlAck{NoticeID: m.NoticeID, NoticeKind: m.Kind, GroupID: m.GroupID, MembershipEpoch: m.MembershipEpoch, AssignmentEpoch: m.AssignmentEpoch, OwnershipEpoch: m.OwnershipEpoch}
 	r.sendBuf = a.Append(r.sendBuf)

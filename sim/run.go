@@ -147,6 +147,9 @@ func (w *world) busy() string {
 			}
 		}
 	}
+	if s := w.operator.busy(); s != "" {
+		return s
+	}
 	v := w.host.node.Machine().View()
 	for g, ok := v.NextGroup(0); ok; g, ok = v.NextGroup(g.ID) {
 		for p := range g.Partitions {

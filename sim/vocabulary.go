@@ -7,6 +7,8 @@ import "github.com/mortarmq/mortarmq/clock"
 var eventKinds = []string{
 	// clients
 	"client", "publish", "raw", "step", "hostile", "churn",
+	// what an operator does
+	"redrive", "purge", "reset", "delete",
 	// what the books must say
 	"books",
 	"client_crash", "client_stall", "storm",
@@ -29,6 +31,7 @@ var (
 	onWords     = []string{"now", "journal_write", "journal_prepare", "superblock_write", "checkpoint_write", "segment_create", "metadata_write"}
 	doWords     = []string{"pull", "ack", "retry", "reject", "release", "progress", "leave", "join"}
 	wantWords   = []string{"OK", "UNKNOWN_DELIVERY", "STALE_OWNER", "UNKNOWN_MEMBER", "DLQ_PATH_OVERFLOW", "GROUP_MEMBER_LIMIT", "UNKNOWN_GROUP", "UNKNOWN_TOPIC"}
+	toWords     = []string{"earliest", "latest", "sequence"} // as node.ResetKind
 	areaWords   = []string{"journal", "superblock", "metadata", "topics", "checkpoints"}
 )
 
@@ -71,6 +74,8 @@ func argWords(name string) []string {
 		return areaWords
 	case "on":
 		return onWords
+	case "to":
+		return toWords
 	case "do":
 		return doWords
 	case "want":

@@ -39,6 +39,7 @@ type world struct {
 	clients   []actor // by the plan's id
 	others    []actor // admin and hostile ones
 	admin     *admin
+	operator  operator
 	hostiles  int
 	lastStamp map[checker.Partition]uint64 // while the final logs are read
 
@@ -66,6 +67,8 @@ type actor interface {
 	busy() string
 	// leave makes it close its connections in good order.
 	leave()
+	// group is the consumer group that it is a member of, "" without one.
+	group() string
 	// place is where it lives in the network.
 	place() *simnet.Host
 }
@@ -74,7 +77,7 @@ func newWorld(p *Plan, o Options) *world {
 	w := &world{plan: p, options: o, rand: prng.New(prng.Mix(p.Seed, 0x776f726c64)), marks: fault.NewMarks(), now: 1}
 	w.hash.keep = o.KeepHashes
 	w.lastStamp = map[checker.Partition]uint64{}
-	w.judge.w, w.atlas.w = w, w
+	w.judge.w, w.atlas.w, w.operator.w = w, w, w
 	w.net = simnet.New(simnet.Options{Seed: w.rand.SubSeed("net"), Observe: w.netEffect,
 		Link: simnet.Link{DelayMin: p.Span("link_min"), DelayMax: p.Span("link_max")}})
 	w.host = newHost(w)
@@ -184,6 +187,8 @@ func (w *world) carryOut(e *Event) {
 		if a := w.client(e); a != nil {
 			a.carryOut(e)
 		}
+	case "redrive", "purge", "reset", "delete":
+		w.operator.take(e)
 	case "books":
 		w.expectBooks(e)
 	case "hostile":
