@@ -22,7 +22,9 @@
 //  6. A reader stops while more than ReadAheadBytes of its connection, or more
 //     than the budget of its plane, is unpolled: no flood holds up another
 //     connection for long, nor another plane at all.
-//  7. Blocks lent to Poll's caller go back to the pool in the next Poll.
+//  7. Blocks lent to Poll's caller go back to the pool in the next Poll, with the one
+//     that small reads share if nothing lies in it: what was polled twice in vain
+//     holds none.
 //
 // wake is called when the inbox was empty and is not any more, and by Poll when
 // it leaves something behind.

@@ -23,24 +23,22 @@ type block struct {
 	data [blockBytes]byte
 }
 
-// blockPool keeps blocks and counts those in use.
-type blockPool struct {
-	pool sync.Pool
-	out  atomic.Int64
-}
+// spareBlocks are those that no network uses: a process may have many networks, one
+// for each client.
+var spareBlocks = sync.Pool{New: func() any { return new(block) }}
+
+// blockPool lends blocks to a network and counts those in use.
+type blockPool struct{ out atomic.Int64 }
 
 func (p *blockPool) get() *block {
 	p.out.Add(1)
-	if b, ok := p.pool.Get().(*block); ok {
-		return b
-	}
-	return new(block)
+	return spareBlocks.Get().(*block)
 }
 
 func (p *blockPool) put(b *block) {
 	b.refs, b.used = 0, 0
 	p.out.Add(-1)
-	p.pool.Put(b)
+	spareBlocks.Put(b)
 }
 
 // posted is an event of Bytes with the block that its Data lies in, or another
@@ -213,6 +211,10 @@ func (in *inbox) poll(into []net.Event, budget int) []net.Event {
 	}
 	clear(in.lent)
 	in.lent = in.lent[:0]
+	if f := in.filling; f != nil && f.refs == 1 {
+		in.unref(f) // nothing lies in it: whoever reads next brings another
+		in.filling = nil
+	}
 	for bytes := 0; ; {
 		if in.next == len(in.taken) {
 			if len(in.events) == 0 {

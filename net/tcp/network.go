@@ -68,7 +68,7 @@ func New(options Options) *Network {
 	n := &Network{options: options, conns: make(map[net.ConnID]*conn), now: time.Now}
 	n.closing, n.stop = context.WithCancel(context.Background())
 	n.inbox.init(options.BudgetBytes, &n.blocks, options.Wake)
-	n.out.init()
+	n.out.init(&n.blocks)
 	return n
 }
 

@@ -149,7 +149,7 @@ func TestIdleConnectionsAreCheap(t *testing.T) {
 	n, addr, woken := opened(t, Options{})
 	before := runtime.NumGoroutine()
 	const k = 500
-	sockets, _ := dialled(t, n, addr, woken, k)
+	sockets, ids := dialled(t, n, addr, woken, k)
 	if n.ConnCount() != k {
 		t.Errorf("ConnCount is %d", n.ConnCount())
 	}
@@ -162,14 +162,16 @@ func TestIdleConnectionsAreCheap(t *testing.T) {
 			got += len(e.Data)
 		}
 	}
+	n.Submit([]net.Request{ // two sends that are copied together
+		{Kind: net.RequestSend, Conn: ids[0], Data: []byte("a")},
+		{Kind: net.RequestSend, Conn: ids[0], Data: []byte("b")},
+	})
 	n.Poll(nil, 0)
 	if extra := runtime.NumGoroutine() - before; extra > k {
 		t.Errorf("%d goroutines for %d idle connections", extra, k)
 	}
-	// The inbox keeps the block that it fills; a reader may just be giving its own
-	// back.
-	if out := n.blocks.out.Load(); out > 1+int64(runtime.GOMAXPROCS(0)) {
-		t.Errorf("%d blocks are in use while nothing is read", out)
+	for n.blocks.out.Load() > 0 { // a reader may just be giving its own back
+		runtime.Gosched()
 	}
 }
 

@@ -12,23 +12,24 @@ import (
 
 // Sizes of writing.
 const (
-	coalesceBytes = 64 << 10 // up to here sends are copied together
-	iovecsMax     = 1024     // of one writev
-	gatheredMax   = 64       // sends whose list a connection keeps for the next Submit
+	coalesceBytes = blockBytes // up to here sends are copied together
+	iovecsMax     = 1024       // of one writev
+	gatheredMax   = 64         // sends whose list a connection keeps for the next Submit
 )
 
 // gather collects what one Submit sends, per connection, and writes it. It is the
 // submitting goroutine's.
 type gather struct {
 	conns   []*conn // that have something gathered
-	scratch []byte
+	blocks  *blockPool
+	scratch *block // what is copied together, within a Submit
 	try     func(fd uintptr) bool
 	vector  [][]byte // the memory of bufs
 	bufs    [][]byte // what try writes; what is left after it
 	err     error
 }
 
-func (g *gather) init() { g.try = g.tryWrite }
+func (g *gather) init(blocks *blockPool) { g.blocks, g.try = blocks, g.tryWrite }
 
 func (g *gather) add(c *conn, data []byte) {
 	if len(data) == 0 || !c.known {
@@ -48,6 +49,10 @@ func (g *gather) flushAll() {
 		g.conns[i] = nil
 	}
 	g.conns = g.conns[:0]
+	if g.scratch != nil {
+		g.blocks.put(g.scratch)
+		g.scratch = nil
+	}
 }
 
 // flush writes what was gathered for c, or queues it (invariant 3).
@@ -82,11 +87,14 @@ func (g *gather) write(c *conn) {
 	}
 	g.vector, g.err = append(g.vector[:0], c.gathered...), nil
 	if len(c.gathered) > 1 && total <= coalesceBytes {
-		g.scratch = g.scratch[:0]
-		for _, b := range c.gathered {
-			g.scratch = append(g.scratch, b...)
+		if g.scratch == nil {
+			g.scratch = g.blocks.get()
 		}
-		g.vector = append(g.vector[:0], g.scratch)
+		together := g.scratch.data[:0]
+		for _, b := range c.gathered {
+			together = append(together, b...)
+		}
+		g.vector = append(g.vector[:0], together)
 	}
 	g.bufs = g.vector
 	err := c.raw.Write(g.try)
