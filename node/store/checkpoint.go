@@ -258,11 +258,17 @@ func (s *Store) checkpointLanded(now clock.Instant) {
 	}
 	if k.flight.Err == disk.ErrNoSpace && k.stage != checkpointSync {
 		k.after, k.stage, k.retryAt = k.stage, checkpointStalled, now.Add(s.options.RetryEvery)
-		s.emit(Event{Kind: EventCheckpointStalled, Err: k.flight.Err, Number: k.header.Number})
+		s.emit(Event{Kind: EventCheckpointStalled, Err: k.flight.Err, Path: format.CheckpointsDir, Number: k.header.Number})
 		return
 	}
 	if k.flight.Err != disk.OK {
-		s.fail(k.flight.Err, format.CheckpointsDir)
+		path := format.CheckpointsDir
+		for i := range k.files {
+			if f := &k.files[i]; k.flight.ErrHandle == f.handle && k.flight.ErrKind != disk.KindSyncDir {
+				path = f.path
+			}
+		}
+		s.fail(k.flight.Err, path)
 		return
 	}
 	if k.stage == checkpointSync {

@@ -16,8 +16,9 @@ const (
 )
 
 // cutter removes what the superblock does not name: checkpoints begun or
-// superseded, metadata files that are needed no more or not yet, and the end of
-// the metadata log that replay will write again. Everything that the superblock
+// superseded, metadata files that are needed no more or not yet, the end of the
+// metadata log that replay will write again, and what is behind the last block of
+// a checkpoint. Everything that the superblock
 // names was read and found whole before.
 type cutter struct {
 	flight flight.Flight
@@ -104,8 +105,21 @@ func (s *Store) cutMetadata(entries []disk.Entry) {
 	}
 }
 
-// cutCheckpoints removes every checkpoint but the named one.
+// cutCheckpoints removes every checkpoint but the named one, and what was put
+// behind that.
 func (s *Store) cutCheckpoints(entries []disk.Entry) {
+	for _, ev := range s.loader.behind {
+		for _, r := range [...]disk.Request{
+			{Kind: disk.KindOpen, Path: ev.Path},
+			{Kind: disk.KindTruncate, Offset: ev.Offset},
+			{Kind: disk.KindSync},
+			{Kind: disk.KindClose},
+		} {
+			r.Lane, r.Handle = disk.LaneBackground, handleCheckpoint
+			s.cutter.flight.Submit(&s.queue, r)
+		}
+		s.emit(ev)
+	}
 	for _, e := range entries {
 		number, _, ok := format.ParseCheckpointName(e.Name)
 		if ok && !e.Dir && (number != s.super.durable.CheckpointOp || number == 0) {

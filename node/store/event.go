@@ -58,7 +58,8 @@ const (
 	// EventTornTail: an unsynced end of the journal was cut off: Path, Offset,
 	// Number (the first op lost, if it was one), What.
 	EventTornTail
-	// EventJournalFailed: Err; nothing more is acknowledged (What: which file).
+	// EventJournalFailed: Err and Path of what could not be written, synced or read;
+	// What names both, and what kind of file it is. Nothing more is acknowledged.
 	EventJournalFailed
 	// EventJournalStalled: a write of the journal or the superblock (Path) waits
 	// because the disk is full. It is repeated by itself; Flushed or
@@ -73,7 +74,8 @@ const (
 	// EventRepaired: recovery cut Path back to Offset, removed it (Offset 0), or
 	// an index at Path was rebuilt.
 	EventRepaired
-	// EventSpaceChanged: Free, Total in bytes; Low: below the reserve.
+	// EventSpaceChanged: Free, what no record that waits to be written will take,
+	// and Total, in bytes; Low: below the reserve.
 	EventSpaceChanged
 	// EventRefused: What says why this directory is not opened; Path and Version
 	// when it is a file of a newer format (SEGMENT_VERSION_TOO_NEW).

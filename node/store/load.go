@@ -47,6 +47,7 @@ type loader struct {
 	metaEnd int64  // where the last metadata file is cut off
 
 	positions []format.Position
+	behind    []Event // checkpoint files that go on behind their last block
 }
 
 // load begins.
@@ -312,6 +313,10 @@ func (s *Store) loadBlock(ev *Event) bool {
 	log := l.files[l.at].kind == loadLog
 	switch {
 	case k.Kind == format.BlockEnd:
+		if l.pos < l.window.Size {
+			// It is whole: what is behind it is not of it, and is cut off.
+			l.behind = append(l.behind, Event{Kind: EventRepaired, Path: l.files[l.at].path, Offset: l.pos})
+		}
 		l.ended = true
 		return false
 	case k.Kind == format.BlockPositions && log:

@@ -137,7 +137,11 @@ func (s *Store) metadataLanded(now clock.Instant) {
 		m.after, m.stage, m.retryAt = m.stage, metadataStalled, now.Add(s.options.RetryEvery)
 		return
 	case m.flight.Err != disk.OK:
-		s.fail(m.flight.Err, format.MetadataDir)
+		path := format.MetadataDir
+		if len(m.files) > 0 && m.flight.ErrKind != disk.KindSyncDir {
+			path = format.MetadataName(m.files[len(m.files)-1])
+		}
+		s.fail(m.flight.Err, path)
 		return
 	}
 	stage := m.stage

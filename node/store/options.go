@@ -44,7 +44,8 @@ type Options struct {
 
 	// ReservePercent of the file system and ReserveBytes: the smaller of the two
 	// is the free space below which the disk counts as low. Defaults 10 and
-	// 10 GiB; a negative value takes that bound out.
+	// 10 GiB; where one is set the other is not there unless it is, too, and a
+	// negative value takes that bound out.
 	ReservePercent int
 	ReserveBytes   int64
 	// SpaceEvery is how often free space is asked for. Default 1 s.
@@ -72,8 +73,12 @@ func (o Options) withDefaults() Options {
 	setDefault(&o.SegmentMaxBytes, 64<<20)
 	setDefault(&o.MetadataSnapshotRecords, 8192)
 	setDefault(&o.MetadataSnapshotBytes, 64<<20)
-	setDefault(&o.ReservePercent, 10)
-	setDefault(&o.ReserveBytes, 10<<30)
+	percent, bytes := -1, int64(-1)
+	if o.ReservePercent == 0 && o.ReserveBytes == 0 {
+		percent, bytes = 10, 10<<30
+	}
+	setDefault(&o.ReservePercent, percent)
+	setDefault(&o.ReserveBytes, bytes)
 	setDefault(&o.SpaceEvery, clock.Second)
 	setDefault(&o.IdleMarkAfter, 50*clock.Millisecond)
 	setDefault(&o.RetryEvery, clock.Second)

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/mortarmq/mortarmq/clock"
+	"github.com/mortarmq/mortarmq/disk"
 	"github.com/mortarmq/mortarmq/node/format"
 	"github.com/mortarmq/mortarmq/node/op"
 	"github.com/mortarmq/mortarmq/sim/simdisk"
@@ -28,6 +29,7 @@ import (
 //	apply [checkpoint]           what a node does with all that is flushed
 //	rot PATH AT [LENGTH]         flips bits
 //	zero PATH AT LENGTH          overwrites with zeros
+//	grow PATH LENGTH             bytes are put behind the end of a file
 //	version PATH                 raises the format version, checksum and all
 //	lose PATH                    the file vanishes
 //	craft file=N at=A first=F mark=M [lap=L]  a write as file L would hold it
@@ -126,6 +128,8 @@ func (s *script) run(words []string) {
 		s.flip(rest[0], number(1), slices.Repeat([]byte{0x20}, length))
 	case "zero":
 		s.overwrite(rest[0], number(1), make([]byte, number(2)))
+	case "grow":
+		s.grow(rest[0], number(1))
 	case "version":
 		s.version(rest[0])
 	case "lose":
@@ -212,6 +216,18 @@ func (s *script) overwrite(path string, at int, b []byte) {
 		mask[i] ^= b[i]
 	}
 	s.flip(path, at, mask)
+}
+
+// grow puts bytes behind the end of a file, as another process would.
+func (s *script) grow(path string, n int) {
+	const handle = 9 << 24
+	s.w.disk.Submit([]disk.Request{
+		{Kind: disk.KindOpen, Lane: disk.LaneBackground, Handle: handle, Path: path},
+		{Kind: disk.KindWrite, Lane: disk.LaneBackground, Handle: handle, Offset: s.w.disk.Size(path), Buf: slices.Repeat([]byte{7}, n)},
+		{Kind: disk.KindSync, Lane: disk.LaneBackground, Handle: handle},
+		{Kind: disk.KindClose, Lane: disk.LaneBackground, Handle: handle},
+	})
+	s.settle()
 }
 
 // version raises the format version of a file in all headers it has.
@@ -301,6 +317,11 @@ func (s *script) say() {
 	w := s.w
 	for _, e := range w.torn {
 		fmt.Fprintf(&s.out, "torn %s at %d, op %d: %s\n", e.Path, e.Offset, e.Number, e.What)
+	}
+	for _, e := range w.repaired {
+		if strings.HasPrefix(e.Path, "checkpoints/") {
+			fmt.Fprintf(&s.out, "cut %s back to %d, now %d\n", e.Path, e.Offset, w.disk.Size(e.Path))
+		}
 	}
 	for _, e := range w.damage {
 		fmt.Fprintf(&s.out, "damage %s at %d, %d, fatal %v: %s\n", e.Path, e.Offset, e.Sequence, e.Fatal, e.What)

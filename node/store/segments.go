@@ -84,7 +84,10 @@ func (s *Store) DropTopic(topic op.TopicID) {
 // AppendRecord copies rec, whose sequence is the one after the partition's last,
 // to the end of its partition, which is known.
 func (s *Store) AppendRecord(topic op.TopicID, partition op.PartitionID, rec *format.Record) op.Sequence {
-	return s.segments.Append(topic, partition, rec)
+	before := s.segments.DirtyBytes()
+	sequence := s.segments.Append(topic, partition, rec)
+	s.spacePromise(s.segments.DirtyBytes() - before)
+	return sequence
 }
 
 // Read gives a record, from memory or, later, from its segment: with

@@ -6,12 +6,20 @@ import (
 	"github.com/mortarmq/mortarmq/node/store/flight"
 )
 
-// space watches the free space of the file system.
+// space watches the free space of the file system. Records that were appended and
+// are not on the disk yet have it promised: a PUB is not taken for space that
+// another one was.
 type space struct {
 	flight      flight.Flight
 	at          clock.Instant // of the next question
-	free, total int64
+	free, total int64         // the last answer
 	known, low  bool
+	said        int64 // free space in the last event
+
+	// Bytes of records that the last answer may not count as taken: what waited to
+	// be written when it was asked for, and what was appended since. next is the
+	// same of the question under way.
+	promised, next int64
 }
 
 // Reserve gives the free space in bytes below which a disk of total bytes counts
@@ -33,23 +41,41 @@ func (o *Options) reserve(total int64) int64 {
 func (s *Store) spaceTick(now clock.Instant) {
 	if p := &s.space; now >= p.at && !p.flight.Busy() {
 		p.at = clock.Never
+		p.next = s.segments.DirtyBytes()
 		p.flight.Submit(&s.queue, disk.Request{Kind: disk.KindSpace, Lane: disk.LaneRead})
 	}
 }
 
-// spaceLanded reports a change worth it: low or not, or a thousandth of the disk.
+// spaceLanded takes in an answer.
 func (s *Store) spaceLanded(now clock.Instant) {
 	p := &s.space
 	p.at = now.Add(s.options.SpaceEvery)
 	if p.flight.Err != disk.OK {
 		return // asked again
 	}
-	free, total := p.flight.N, p.flight.Total
-	low := free < s.options.reserve(total)
-	moved := max(free-p.free, p.free-free)
-	if p.known && low == p.low && moved*1000 < total {
+	first := !p.known
+	p.known, p.free, p.total, p.promised = true, p.flight.N, p.flight.Total, p.next
+	s.spaceJudge(first)
+}
+
+// spacePromise notes that so many bytes of records were appended.
+func (s *Store) spacePromise(bytes int64) {
+	p := &s.space
+	p.promised, p.next = p.promised+bytes, p.next+bytes
+	if p.known && !p.low {
+		s.spaceJudge(false)
+	}
+}
+
+// spaceJudge reports a change worth it: low or not, or a thousandth of the disk.
+func (s *Store) spaceJudge(first bool) {
+	p := &s.space
+	free := max(0, p.free-p.promised)
+	low := p.free-p.promised < s.options.reserve(p.total)
+	moved := max(free-p.said, p.said-free)
+	if !first && low == p.low && moved*1000 < p.total {
 		return
 	}
-	p.known, p.low, p.free, p.total = true, low, free, total
-	s.emit(Event{Kind: EventSpaceChanged, Free: free, Total: total, Low: low})
+	p.low, p.said = low, free
+	s.emit(Event{Kind: EventSpaceChanged, Free: free, Total: p.total, Low: low})
 }

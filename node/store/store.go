@@ -2,9 +2,11 @@ package store
 
 import (
 	"strconv"
+	"strings"
 
 	"github.com/mortarmq/mortarmq/clock"
 	"github.com/mortarmq/mortarmq/disk"
+	"github.com/mortarmq/mortarmq/node/format"
 	"github.com/mortarmq/mortarmq/node/store/flight"
 	"github.com/mortarmq/mortarmq/node/store/journal"
 	"github.com/mortarmq/mortarmq/node/store/segment"
@@ -265,7 +267,28 @@ func (s *Store) fail(err disk.Errno, path string) {
 		return
 	}
 	s.state = stateEnded
-	s.emit(Event{Kind: EventJournalFailed, Err: err, Path: path, What: path + ": " + err.String()})
+	s.emit(Event{Kind: EventJournalFailed, Err: err, Path: path, What: fileKind(path) + path + ": " + err.String()})
+}
+
+// fileKind says what kind of file path is, for people.
+func fileKind(path string) string {
+	dir, _, inDir := strings.Cut(path, "/")
+	switch {
+	case path == superblockPath:
+		return "the superblock "
+	case !inDir:
+		return "" // a directory
+	case dir == "journal":
+		return "the journal file "
+	case dir == format.MetadataDir:
+		return "the metadata file "
+	case dir == format.CheckpointsDir:
+		return "the checkpoint "
+	case dir == "topics":
+		return "the segment "
+	default:
+		return ""
+	}
 }
 
 // damage reports damage, and ends the store's life if it is fatal.

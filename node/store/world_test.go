@@ -34,6 +34,7 @@ type world struct {
 	flushed   op.Number
 	damage    []Event
 	torn      []Event
+	repaired  []Event
 	last      Event // the last event of another kind
 	metadata  []string
 	snapshot  []byte
@@ -64,7 +65,7 @@ func newWorld(t failer, seed uint64) *world {
 // start begins a life.
 func (w *world) start() {
 	w.s = New(w.opts)
-	w.kinds, w.entries, w.recovered, w.flushed, w.damage, w.torn, w.last = nil, nil, nil, 0, nil, nil, Event{}
+	w.kinds, w.entries, w.recovered, w.flushed, w.damage, w.torn, w.repaired, w.last = nil, nil, nil, 0, nil, nil, nil, Event{}
 	w.metadata, w.snapshot, w.logs, w.cursors, w.loaded = nil, nil, nil, nil, Event{}
 	w.events = map[EventKind]int{}
 	w.s.Start(w.now)
@@ -119,6 +120,8 @@ func (w *world) see(ev *Event) {
 		w.damage = append(w.damage, *ev)
 	case EventTornTail:
 		w.torn = append(w.torn, *ev)
+	case EventRepaired:
+		w.repaired = append(w.repaired, *ev)
 	case EventMetadataOp:
 		w.metadata = append(w.metadata, fmt.Sprintf("%d %s", ev.Header.Number, ev.Data))
 	case EventMetadataSnapshot:

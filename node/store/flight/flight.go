@@ -40,9 +40,11 @@ type Flight struct {
 	gen     uint32
 	waiting int
 
-	// Err is the first failure, ErrKind what failed; OK while nothing has.
-	Err     disk.Errno
-	ErrKind disk.Kind
+	// Err is the first failure, ErrKind and ErrHandle what failed; OK while nothing
+	// has.
+	Err       disk.Errno
+	ErrKind   disk.Kind
+	ErrHandle disk.Handle
 	// N, Total and Entries are the last completion's.
 	N, Total int64
 	Entries  []disk.Entry
@@ -53,7 +55,7 @@ type Flight struct {
 func (f *Flight) Submit(q *Queue, r disk.Request) {
 	if f.waiting == 0 {
 		f.gen++
-		f.Err, f.ErrKind = disk.OK, 0
+		f.Err, f.ErrKind, f.ErrHandle = disk.OK, 0, 0
 		f.Entries = nil
 	}
 	f.waiting++
@@ -69,7 +71,7 @@ func (f *Flight) Land(c *disk.Completion) bool {
 	}
 	f.waiting--
 	if c.Err != disk.OK && f.Err == disk.OK || FailedSync(c.Kind, c.Err) && !f.SyncFailed() {
-		f.Err, f.ErrKind = c.Err, c.Kind
+		f.Err, f.ErrKind, f.ErrHandle = c.Err, c.Kind, c.Handle
 	}
 	f.N, f.Total = c.N, c.Total
 	if c.Kind == disk.KindList {
