@@ -47,10 +47,10 @@ func (b broker) Propose(o *op.Op, ref session.Ref) wire.Code {
 // dead letter goes to the twin, a redriven one back to its source.
 func (n *Node) writable(o *op.Op) wire.Code {
 	switch {
-	case o.Kind == op.KindDeadLetter && o.Topic%2 == 1 && n.isDamaged(o.Topic+1, o.Partition):
+	case o.Kind == op.KindDeadLetter && o.Topic%2 == 1 && n.damages.of(o.Topic+1, o.Partition) != nil:
 		return wire.CodeDLQUnavailable
-	case o.Kind == op.KindRedrive && n.isDamaged(o.Topic-1, o.Partition),
-		o.Kind == op.KindPublish && n.isDamaged(o.Topic, o.Partition):
+	case o.Kind == op.KindRedrive && n.damages.of(o.Topic-1, o.Partition) != nil,
+		o.Kind == op.KindPublish && n.damages.of(o.Topic, o.Partition) != nil:
 		return wire.CodeInternal
 	}
 	return wire.CodeOK
@@ -67,25 +67,6 @@ func (b broker) Refusing() wire.Code {
 // Record looks a record up near the tail, or starts to read it.
 func (b broker) Record(topic op.TopicID, part op.PartitionID, seq op.Sequence) (format.Record, session.Lookup) {
 	return b.n.record(topic, part, seq)
-}
-
-// partitionRef names a partition of a topic or twin.
-type partitionRef struct {
-	topic     op.TopicID
-	partition op.PartitionID
-}
-
-// markDamaged notes that a partition is hit: it takes nothing new, and what can
-// be read of it goes on being read.
-func (n *Node) markDamaged(t op.TopicID, p op.PartitionID) {
-	if n.damaged == nil {
-		n.damaged = map[partitionRef]bool{}
-	}
-	n.damaged[partitionRef{t, p}] = true
-}
-
-func (n *Node) isDamaged(t op.TopicID, p op.PartitionID) bool {
-	return len(n.damaged) > 0 && n.damaged[partitionRef{t, p}]
 }
 
 // LogTime gives log time now.

@@ -89,7 +89,7 @@ func (n *Node) redriveOne(q *waitingQuery, c *change, t machine.TopicView, p uin
 	case session.LookupPending:
 		return false
 	default:
-		c.end(wire.CodeInternal, unreadable(t.Name, p, seq))
+		c.end(wire.CodeInternal, n.unreadable(t.ID, part, seq))
 		return false
 	}
 	// It comes back as it was published, but for its time: a message is as old as
@@ -112,7 +112,7 @@ func (n *Node) redriveOne(q *waitingQuery, c *change, t machine.TopicView, p uin
 	case wire.CodeBackpressure:
 		q.by = n.now.Mono.Add(changePause)
 	case wire.CodeInternal:
-		c.end(code, "partition "+utoa(uint64(p))+" of the topic is damaged and takes nothing new: run mortarmq verify on the stopped broker")
+		c.end(code, n.unreadable(t.ID-1, part, 0))
 	default:
 		c.end(code, "")
 	}

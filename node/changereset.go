@@ -55,8 +55,7 @@ func (n *Node) find(q *waitingQuery, c *change, g machine.GroupView) bool {
 				break
 			}
 			if found != session.LookupHit {
-				t, _ := n.view.Topic(g.Topic)
-				c.end(wire.CodeInternal, unreadable(t.Name, uint16(p), middle)+"; reset to a sequence instead")
+				c.end(wire.CodeInternal, n.unreadable(g.Topic, op.PartitionID(p), middle)+"; reset to a sequence instead")
 				return false
 			}
 			if rec.Timestamp < q.Reset.Value {

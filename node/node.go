@@ -89,9 +89,10 @@ type Node struct {
 	checkpoint    checkpointing
 	stalled       bool        // the journal waits for space
 	early         *op.Builder // see applyEarly
-	damaged       map[partitionRef]bool
+	damages       damages
 	space         spaceState
 	started       clock.Instant
+	startedWall   clock.WallMillis
 	stopping      bool
 	stopBy        clock.Instant
 	queries       queries
@@ -152,7 +153,7 @@ func (n *Node) Turn(now clock.Reading, in []Input, out *Effects) {
 	}
 	if n.phase == phaseNew {
 		n.phase = phaseRecovering
-		n.started = now.Mono
+		n.started, n.startedWall = now.Mono, now.Wall
 		n.store.Start(now.Mono)
 	}
 	if n.store.NextDeadline() <= now.Mono {

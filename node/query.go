@@ -113,6 +113,8 @@ type BrokerInfo struct {
 	TotalBytes   int64
 	LowSpace     bool
 	JournalStall bool
+	// Damaged are the partitions that are hit, by topic and number.
+	Damaged []DamageInfo
 }
 
 // QuorumState says what changes the node can take.
@@ -236,6 +238,7 @@ func (n *Node) brokerInfo() BrokerInfo {
 		TotalBytes:   n.space.total,
 		LowSpace:     n.space.low,
 		JournalStall: n.stalled,
+		Damaged:      n.damageInfos(n.damages.list),
 	}
 	if info.Serving {
 		info.LeaderID, info.Quorum = info.NodeID, QuorumHealthy

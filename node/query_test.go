@@ -368,7 +368,7 @@ func TestDamagedTwin(t *testing.T) {
 	p.publish(orders, 0, "a")
 	p.join(orders, "g", 1, 0)
 	m := p.consume(1)[0]
-	s.node.markDamaged(op.TopicID(orders)+1, 0)
+	s.harm(op.TopicID(orders)+1, 0)
 	p.send((&wire.Nack{SubscriptionID: m.SubscriptionID, TopicID: m.TopicID, Seq: m.Sequence, DeliveryID: m.DeliveryID, OwnershipEpoch: m.OwnershipEpoch, Reason: wire.NackReject}).Append(nil))
 	var e wire.Err
 	if err := e.Decode(p.take(wire.OpErr)); err != nil || e.Code != wire.CodeDLQUnavailable {
@@ -377,8 +377,8 @@ func TestDamagedTwin(t *testing.T) {
 	if r := s.must(Query{Kind: QueryRedrive, Topic: "orders", Max: 10}); r.Redriven != 1 {
 		t.Fatalf("%+v", r)
 	}
-	s.node.damaged = nil
-	s.node.markDamaged(op.TopicID(orders), 0)
+	s.node.damages = damages{}
+	s.harm(op.TopicID(orders), 0)
 	p.nack(&m, wire.NackReject, 0)
 	if a := s.ask(Query{Kind: QueryRedrive, Topic: "orders", Max: 10}); a.Code != wire.CodeInternal || a.Skipped != 1 {
 		t.Fatalf("%+v", a)

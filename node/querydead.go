@@ -108,7 +108,7 @@ func (n *Node) deadLetters(q *waitingQuery, a *Answer) bool {
 				break
 			}
 			if found != session.LookupHit {
-				a.refuse(wire.CodeInternal, unreadable(t.Name, p, next))
+				a.refuse(wire.CodeInternal, n.unreadable(t.ID, part, next))
 				return true
 			}
 			bytes += len(rec.Value)
@@ -138,10 +138,4 @@ func makeDeadLetter(p uint16, state machine.DeadLetterState, rec *format.Record,
 		d.Record.Value = append([]byte(nil), rec.Value...)
 	}
 	return d
-}
-
-// unreadable is what is said of a record that is there and cannot be read.
-func unreadable(topic string, p uint16, seq op.Sequence) string {
-	return topic + ": partition " + utoa(uint64(p)) + " sequence " + utoa(uint64(seq)) +
-		" cannot be read: run mortarmq verify on the stopped broker"
 }

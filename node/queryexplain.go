@@ -52,6 +52,7 @@ type Explanation struct {
 	Owner     machine.OwnerView
 	Session   session.Explain
 	NextDue   clock.WallMillis // of the earliest redelivery, 0: none
+	Damage    *DamageInfo      // of the partition, nil: it is whole
 }
 
 // explain answers for one group, or for all that read the topic.
@@ -84,7 +85,7 @@ func (n *Node) explain(q *waitingQuery, a *Answer) {
 	}
 	if len(a.Explained) == 0 {
 		a.Explained = append(a.Explained, Explanation{
-			Topic: t.Name, Partition: q.Partition, LastSeq: uint64(n.view.LastSeq(t.ID, op.PartitionID(q.Partition))),
+			Damage: n.damageOf(t.ID, op.PartitionID(q.Partition)), Topic: t.Name, Partition: q.Partition, LastSeq: uint64(n.view.LastSeq(t.ID, op.PartitionID(q.Partition))),
 			Holds: HoldNoGroup, Why: "no group reads the topic",
 		})
 	}
@@ -96,7 +97,7 @@ func (n *Node) explainGroup(t machine.TopicView, g machine.GroupView, p uint16) 
 	o, _ := n.view.Owner(g.ID, part)
 	x := Explanation{
 		Topic: t.Name, Partition: p, Group: g.Name, State: stateName(n.groupState(g)), LastSeq: uint64(c.LastSeq),
-		Cursor: c, Owner: o, Session: n.sessions.Explain(g.ID, part),
+		Cursor: c, Owner: o, Session: n.sessions.Explain(g.ID, part), Damage: n.damageOf(t.ID, part),
 	}
 	if d := x.Session.NextDue; d != 0 {
 		x.NextDue = n.wallAt(d)
@@ -181,7 +182,7 @@ func (n *Node) holdDue(g machine.GroupView, x *Explanation) (Hold, string) {
 	size := uint64(len(rec.Value))
 	switch {
 	case s.Stuck || found == session.LookupDamaged || found == session.LookupMissing:
-		return HoldUnreadable, message + " cannot be read: the log of the broker names the file; run mortarmq verify on the stopped broker"
+		return HoldUnreadable, message + " cannot be read: run mortarmq verify on the stopped broker"
 	case size > s.WindowBytes || s.Oversized:
 		return HoldTooLarge, message + " has " + utoa(size) + " bytes, its owner's window " + utoa(s.WindowBytes) + ": raise credit_bytes"
 	case s.LeftCount == 0 || s.LeftBytes == 0 || size > s.LeftBytes:

@@ -14,6 +14,8 @@ type TopicInfo struct {
 	Partitions   uint16
 	CreatedEpoch uint32
 	LastSeqs     []uint64
+	// Damaged are its partitions that are hit, DeadLettersDamaged those of its twin.
+	Damaged, DeadLettersDamaged []DamageInfo
 }
 
 const textNoTopic = "no such topic: mortarmq topics list names them"
@@ -37,6 +39,8 @@ func (n *Node) answerTopics(q *waitingQuery, a *Answer) {
 
 func (n *Node) topicInfo(t machine.TopicView) TopicInfo {
 	info := TopicInfo{ID: uint16(t.ID), Name: t.Name, Partitions: t.Partitions, CreatedEpoch: uint32(t.CreatedEpoch)}
+	info.Damaged = n.damageInfos(n.damages.ofTopic(t.ID))
+	info.DeadLettersDamaged = n.damageInfos(n.damages.ofTopic(t.ID + 1))
 	for p := range t.Partitions {
 		info.LastSeqs = append(info.LastSeqs, uint64(n.view.LastSeq(t.ID, op.PartitionID(p))))
 	}
@@ -70,7 +74,7 @@ func (n *Node) tail(q *waitingQuery, a *Answer) bool {
 				break
 			}
 			if found != session.LookupHit {
-				a.refuse(wire.CodeInternal, unreadable(t.Name, p, next))
+				a.refuse(wire.CodeInternal, n.unreadable(t.ID, part, next))
 				return true
 			}
 			bytes += len(rec.Value)

@@ -74,12 +74,11 @@ func (n *Node) onStoreTrouble(ev *store.Event) {
 		n.config.Marks.Mark("node.torn_tail")
 		n.logf(LevelWarn, "cut an unsynced end off the journal: %s offset %d (%s); nothing in it was acknowledged", ev.Path, ev.Offset, ev.What)
 	case store.EventDamage:
-		n.logf(LevelError, "damage: %s offset %d sequence %d: %s", ev.Path, ev.Offset, ev.Sequence, ev.What)
-		if !ev.Fatal {
-			n.markDamaged(ev.Topic, ev.Partition)
-		} else {
-			n.exit(true, "damage in "+ev.Path+": "+ev.What+"; nothing was changed; restore it from a copy, see mortarmq verify")
+		if ev.Fatal {
+			n.endDamaged(ev)
+			return
 		}
+		n.markDamaged(Damage{partitionRef: partitionRef{ev.Topic, ev.Partition}, Path: ev.Path, Offset: ev.Offset, Sequence: ev.Sequence, What: ev.What})
 	case store.EventJournalFailed:
 		n.exit(true, "not durable: "+ev.What+": nothing since the last answer is acknowledged; check the disk, then start again")
 	case store.EventCheckpointStalled, store.EventSegmentStalled:
@@ -230,5 +229,7 @@ func (n *Node) keepTopic() {
 	case n.op.Kind == op.KindTopicDelete && n.result.Created == machine.CreatedDeleted:
 		n.store.DropTopic(id)
 		n.store.DropTopic(id + 1)
+		n.damages.forget(id)
+		n.damages.forget(id + 1)
 	}
 }

@@ -62,6 +62,7 @@ type handler struct {
 	q       Querier
 	o       Options
 	process prometheus.Gatherer
+	name    string // host in the address that is listened on
 }
 
 // Listen opens the port and serves until Close.
@@ -70,7 +71,7 @@ func Listen(addr string, q Querier, o Options) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("listen_admin: %w", err)
 	}
-	s := &Server{handler: handler{q: q, o: o, process: processMetrics()}, addr: l.Addr().String(), done: make(chan error, 1)}
+	s := &Server{handler: handler{q: q, o: o, process: processMetrics(), name: hostOf(addr)}, addr: l.Addr().String(), done: make(chan error, 1)}
 	s.http = &http.Server{Handler: s.mux(), ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10}
 	go func() { s.done <- s.http.Serve(l) }()
 	return s, nil
@@ -84,8 +85,8 @@ func Handler(q Querier, o Options) http.Handler {
 
 func (s *handler) mux() http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /healthz", s.health)
-	mux.HandleFunc("GET /readyz", s.health)
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, r *http.Request) { s.health(w, r, false) })
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) { s.health(w, r, true) })
 	mux.HandleFunc("GET /stats", s.stats)
 	mux.HandleFunc("GET /v1/broker", s.broker)
 	mux.HandleFunc("GET /v1/leader", s.leader)
@@ -103,7 +104,7 @@ func (s *handler) mux() http.Handler {
 	if !s.o.NoMetrics {
 		mux.HandleFunc("GET /metrics", s.metrics)
 	}
-	return mux
+	return s.guard(mux)
 }
 
 // Addr gives the address that is listened on.
@@ -133,8 +134,43 @@ type Broker struct {
 	LastOp      uint64 `json:"last_op"`
 	FreeBytes   int64  `json:"free_bytes"`
 	LowSpace    bool   `json:"low_space"`
-	Reason      string `json:"reason,omitempty"`
+	// Level is healthy, or how far it is from that: low_space, damaged, disk_full,
+	// recovering, stopping. Reason says it in words.
+	Level   string   `json:"level"`
+	Reason  string   `json:"reason,omitempty"`
+	Damaged []Damage `json:"damaged,omitempty"`
 }
+
+// Damage is a partition that takes nothing new. DiagnosticID stands in the log
+// line that names the place, and in the errors that come of it.
+type Damage struct {
+	Topic        string `json:"topic"`
+	Partition    uint16 `json:"partition"`
+	DiagnosticID string `json:"diagnostic_id"`
+	Path         string `json:"path"`
+	Offset       int64  `json:"offset"`
+	Sequence     uint64 `json:"sequence"`
+	What         string `json:"what"`
+}
+
+func (d Damage) String() string {
+	return fmt.Sprintf("%s offset %d sequence %d: %s; diagnostic id %s", d.Path, d.Offset, d.Sequence, d.What, d.DiagnosticID)
+}
+
+func damageBodies(list []node.DamageInfo) []Damage {
+	var bodies []Damage
+	for i := range list {
+		bodies = append(bodies, Damage(list[i]))
+	}
+	return bodies
+}
+
+// topicStates are what State of a topic says.
+const (
+	topicActive             = "active"
+	topicDamaged            = "damaged"
+	topicDeadLettersDamaged = "dlq_damaged"
+)
 
 // Topic is an item of /v1/topics.
 type Topic struct {
@@ -144,6 +180,7 @@ type Topic struct {
 	CreatedEpoch uint32   `json:"created_epoch"`
 	TopicID      uint16   `json:"topic_id"`
 	LastSeqs     []uint64 `json:"last_seqs"`
+	Damaged      []Damage `json:"damaged,omitempty"`
 }
 
 // List is a body with items.
@@ -222,19 +259,27 @@ func brokerBody(b *node.BrokerInfo) Broker {
 		NodeID: b.NodeID, UptimeS: int64(b.Uptime) / int64(time.Second), Connections: b.Connections, Version: b.Version,
 		Serving: b.Serving && !b.Stopping, LeaderEpoch: b.LeaderEpoch, LastOp: b.LastOp, FreeBytes: b.FreeBytes, LowSpace: b.LowSpace,
 	}
+	body.Damaged = damageBodies(b.Damaged)
 	switch {
 	case b.Stopping:
-		body.Reason = "stopping"
+		body.Level, body.Reason = "stopping", "stopping"
 	case !b.Serving:
-		body.Reason = "recovering"
+		body.Level, body.Reason = "recovering", "recovering"
 	case b.JournalStall:
-		body.Reason = "the disk is full: nothing is acknowledged until space is freed"
+		body.Level, body.Reason = "disk_full", "the disk is full: nothing is acknowledged until space is freed"
 		body.Serving = false
+	case len(b.Damaged) > 0:
+		d := &b.Damaged[0]
+		body.Level, body.Reason = levelDamaged, fmt.Sprintf("%d damaged partitions take nothing new, the first is partition %d of %s; the rest is served", len(b.Damaged), d.Partition, d.Topic)
 	case b.LowSpace:
-		body.Reason = "free space is below storage_reserve: publishes are refused"
+		body.Level, body.Reason = "low_space", "free space is below storage_reserve: publishes are refused"
+	default:
+		body.Level = "healthy"
 	}
 	return body
 }
+
+const levelDamaged = "damaged"
 
 func (s *handler) broker(w http.ResponseWriter, r *http.Request) {
 	if a, ok := s.ask(w, r, node.Query{Kind: node.QueryBroker}); ok {
@@ -242,21 +287,31 @@ func (s *handler) broker(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func (s *handler) health(w http.ResponseWriter, r *http.Request) {
+// health says whether all is well, or, for readiness, whether clients are served:
+// with a damaged partition the rest of them is, and starting again mends nothing.
+func (s *handler) health(w http.ResponseWriter, r *http.Request, readiness bool) {
 	a, ok := s.ask(w, r, node.Query{Kind: node.QueryBroker})
 	if !ok {
 		return
 	}
 	body := brokerBody(&a.Broker)
 	status := http.StatusOK
-	if !body.Serving {
+	if !body.Serving || body.Level == levelDamaged && !readiness {
 		status = http.StatusServiceUnavailable
 	}
 	reply(w, status, body)
 }
 
 func topicBody(t *node.TopicInfo) Topic {
-	return Topic{Name: t.Name, Partitions: t.Partitions, State: "active", CreatedEpoch: t.CreatedEpoch, TopicID: t.ID, LastSeqs: t.LastSeqs}
+	body := Topic{Name: t.Name, Partitions: t.Partitions, State: topicActive, CreatedEpoch: t.CreatedEpoch, TopicID: t.ID, LastSeqs: t.LastSeqs}
+	switch {
+	case len(t.Damaged) > 0:
+		body.State = topicDamaged
+	case len(t.DeadLettersDamaged) > 0:
+		body.State = topicDeadLettersDamaged
+	}
+	body.Damaged = append(damageBodies(t.Damaged), damageBodies(t.DeadLettersDamaged)...)
+	return body
 }
 
 func (s *handler) topics(w http.ResponseWriter, r *http.Request) {

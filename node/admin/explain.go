@@ -35,6 +35,8 @@ type Explanation struct {
 	CreditBytes    uint64 `json:"credit_bytes"`
 	WindowCount    uint32 `json:"window_count"`
 	WindowBytes    uint64 `json:"window_bytes"`
+	// Damage says where the partition is damaged, empty if it is whole.
+	Damage string `json:"damage"`
 }
 
 func explanationBody(x *node.Explanation) Explanation {
@@ -45,6 +47,9 @@ func explanationBody(x *node.Explanation) Explanation {
 		Owner: uint64(x.Owner.Member), OwnershipEpoch: uint64(x.Owner.Epoch), LastHeardMs: s.LastHeard.Millis(), Pulling: s.Pulling,
 		Leases: s.Out, LeaseEndsMs: (s.LeaseEnds + clock.Millisecond - 1).Millis(), Waiting: s.Waiting, Dead: x.Cursor.Dead,
 		CreditCount: s.LeftCount, CreditBytes: s.LeftBytes, WindowCount: s.WindowCount, WindowBytes: s.WindowBytes,
+	}
+	if x.Damage != nil {
+		b.Damage = Damage(*x.Damage).String()
 	}
 	if x.NextDue != 0 {
 		b.NextDue = timeOf(uint64(x.NextDue))

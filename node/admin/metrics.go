@@ -61,6 +61,7 @@ var (
 	checkpointAge   = gauge("checkpoint_age_seconds", "Seconds since the last checkpoint was done; absent before the first.")
 	diskFree        = gauge("disk_free_bytes", "Free bytes of the file system that holds data_dir.")
 	diskLow         = gauge("disk_low", "1 while free space is below storage_reserve and publishes are refused.")
+	damaged         = gauge("partitions_damaged", "Partitions that are hit by damage and take nothing new.")
 	producers       = gauge("producers", "Producers whose publishes are deduplicated.")
 	producerBytes   = gauge("producer_window_bytes", "Memory of their windows in bytes.")
 	subscriptions   = gauge("subscriptions", "Members of groups that are connected here.")
@@ -108,11 +109,11 @@ func (c scrape) Collect(ch chan<- prometheus.Metric) {
 	e := emitter(ch)
 	c.node(e)
 	c.journal(e)
-	for i := range c.s.Topics {
-		topicMetrics(e, &c.s.Topics[i])
+	for _, t := range boundTopics(c.s.Topics) {
+		topicMetrics(e, &t)
 	}
-	for i := range c.s.Groups {
-		groupMetrics(e, &c.s.Groups[i])
+	for _, g := range boundGroups(c.s.Groups) {
+		groupMetrics(e, &g)
 	}
 }
 
@@ -161,6 +162,7 @@ func (c scrape) node(e emitter) {
 	e.put(expired, float64(s.Expired))
 	e.put(silenced, float64(s.Silenced))
 	e.put(unreadable, float64(s.Unreadable))
+	e.put(damaged, float64(len(b.Damaged)))
 	for _, r := range c.s.Rejected {
 		e.put(rejected, float64(r.Count), r.Code.String())
 	}
@@ -189,11 +191,14 @@ func (c scrape) journal(e emitter) {
 	e.histogram(entryOps, &c.s.EntryOps, 1)
 }
 
-func topicMetrics(e emitter, t *node.TopicStats) {
+func topicMetrics(e emitter, t *topicSeries) {
 	e.put(produced, float64(t.Produced), t.Name)
 	e.put(bytes, float64(t.Bytes), t.Name)
 	for p := range t.Partitions {
 		part := strconv.Itoa(p)
+		if t.summed {
+			part = otherLabel
+		}
 		e.put(depth, float64(t.Partitions[p].Depth), t.Name, part)
 		e.put(lastSeq, float64(t.Partitions[p].LastSeq), t.Name, part)
 	}

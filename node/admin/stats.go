@@ -36,6 +36,7 @@ type PartitionStats struct {
 	Depth     uint64 `json:"depth"`
 	Purged    uint64 `json:"purged"`
 	Redriven  uint64 `json:"redriven"`
+	Damaged   bool   `json:"damaged"`
 }
 
 // GroupStats is a group in /stats.
@@ -158,7 +159,7 @@ func (b *Stats) section(name string, st *node.Stats) bool {
 func topicStatsBody(t *node.TopicStats) TopicStats {
 	b := TopicStats{Topic: t.Name, Produced: t.Produced, Bytes: t.Bytes, Plain: t.Plain, Groups: t.Groups, Items: []PartitionStats{}}
 	for p, v := range t.Partitions {
-		b.Items = append(b.Items, PartitionStats{p, v.LastSeq, v.Depth, v.Purged, v.Redriven})
+		b.Items = append(b.Items, PartitionStats{p, v.LastSeq, v.Depth, v.Purged, v.Redriven, v.Damaged})
 	}
 	return b
 }

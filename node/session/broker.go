@@ -51,6 +51,12 @@ type Broker interface {
 	Refusing() wire.Code
 	// Record looks a committed record up.
 	Record(topic op.TopicID, part op.PartitionID, seq op.Sequence) (format.Record, Lookup)
+	// Damaged says whether a partition is hit: it takes nothing new.
+	Damaged(topic op.TopicID, part op.PartitionID) bool
+	// Unreadable is the text of an INTERNAL that a damaged partition is the reason
+	// of, with the diagnostic id that the log names the place with; seq is the record
+	// that cannot be read, 0 that nothing can be written.
+	Unreadable(topic op.TopicID, part op.PartitionID, seq op.Sequence) string
 	// LogTime is the log time of an op that would be proposed now.
 	LogTime() op.LogMillis
 }

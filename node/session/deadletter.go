@@ -225,7 +225,8 @@ func (s *Sessions) buryRejected(r *burial) {
 	case wire.CodeStorageHighWatermark, wire.CodeQuotaExceeded:
 		s.refuse(i, c, r.ref.Arg, wire.CodeDLQUnavailable, "the dead-letter topic cannot be written now: nothing is lost, the source keeps the message")
 	case wire.CodeInternal:
-		s.refuse(i, c, r.ref.Arg, code, s.diagnostic("the message cannot be read from its partition: run mortarmq verify"))
+		gv, _ := s.view.Group(r.group)
+		s.refuse(i, c, r.ref.Arg, code, s.broker.Unreadable(gv.Topic, r.part, r.seq))
 	default:
 		s.refuse(i, c, r.ref.Arg, code, "")
 	}

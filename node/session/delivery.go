@@ -2,6 +2,7 @@ package session
 
 import (
 	"github.com/mortarmq/mortarmq/clock"
+	"github.com/mortarmq/mortarmq/fault"
 	"github.com/mortarmq/mortarmq/node/machine"
 	"github.com/mortarmq/mortarmq/node/op"
 )
@@ -91,6 +92,9 @@ func (s *Sessions) detach(e uint32, en *entry, ln *lane) {
 func (s *Sessions) drop(e uint32, en *entry, ln *lane) {
 	g := &s.groups
 	s.detach(e, en, ln)
+	if ln.stuck == en.seq {
+		ln.stuck = 0
+	}
 	g.table.remove(e, &g.entries)
 	g.entries.release(e)
 	ln.entries--
@@ -133,6 +137,9 @@ func (s *Sessions) loadLane(gr *group, l uint32, ln *lane) {
 			en.state, en.at = entryDead, never
 		case machine.DeliveryWaiting, machine.DeliveryOut:
 			en.state, en.at = entryWaiting, int64(d.Due)
+			if fault.On("backoff_lost_on_new_owner") {
+				en.at = 0
+			}
 		}
 		ln.pushDue(e, en, &g.entries)
 	}

@@ -2,6 +2,7 @@ package session
 
 import (
 	"github.com/mortarmq/mortarmq/clock"
+	"github.com/mortarmq/mortarmq/fault"
 	"github.com/mortarmq/mortarmq/node/op"
 )
 
@@ -65,7 +66,7 @@ type lane struct {
 	due     []uint32 // heap of waiting and dead entries by due time
 
 	reading   bool          // a record is being read: OnRecords follows
-	stuck     bool          // the next record cannot be read
+	stuck     op.Sequence   // a record that is due and cannot be read, 0: none
 	oversized clock.Instant // since when a message beyond the window is next, 0: it is not
 }
 
@@ -235,7 +236,7 @@ func (s *Sessions) startLane(gr *group, l uint32, ln *lane, m uint32) {
 	ln.owner = m + 1
 	u.own(l, ln.part, &s.groups.lanes)
 	cv, _ := s.view.Cursor(gr.id, ln.part)
-	ln.next = cv.NextFirst
+	ln.next, ln.stuck = cv.NextFirst, 0
 	if cv.Handed > 0 {
 		s.loadLane(gr, l, ln)
 	}
@@ -244,6 +245,10 @@ func (s *Sessions) startLane(gr *group, l uint32, ln *lane, m uint32) {
 
 // endLane takes a lane from its owner, and all its deliveries with it.
 func (s *Sessions) endLane(l uint32, ln *lane) {
+	if ln.owner != 0 && ln.revoking && fault.On("credit_lost_on_revoke") {
+		u := s.groups.subs.at(ln.owner - 1)
+		u.window.count -= min(u.window.count, u.outLen)
+	}
 	s.clearLane(l, ln)
 	if ln.owner != 0 {
 		s.groups.subs.at(ln.owner - 1).disown(l)

@@ -58,18 +58,26 @@ func (s *Sessions) publish(i uint32, c *conn, n uint64, payload []byte) {
 	if s.cfg.Quorum {
 		s.o.Flags |= op.FlagQuorum
 	}
-	if code := s.broker.Propose(&s.o, c.ref(i, n)); code != wire.CodeOK {
+	switch code := s.broker.Propose(&s.o, c.ref(i, n)); code {
+	case wire.CodeOK:
+	case wire.CodeInternal:
+		s.refuse(i, c, n, code, s.broker.Unreadable(s.o.Topic, s.o.Partition, 0))
+	default:
 		s.refuse(i, c, n, code, "")
 	}
 }
 
-// place chooses a partition where the publisher left it to the broker.
+// place chooses a partition where the publisher left it to the broker: the next
+// one that takes something.
 func (s *Sessions) place(m *wire.Pub, partitions uint16) uint16 {
 	if len(m.Key) > 0 {
 		return wire.Partition(m.Key, partitions)
 	}
 	t := s.topic(op.TopicID(m.TopicID))
 	part := t.turn % partitions
+	for k := uint16(1); k < partitions && s.broker.Damaged(op.TopicID(m.TopicID), op.PartitionID(part)); k++ {
+		part = (part + 1) % partitions
+	}
 	t.turn = part + 1
 	return part
 }

@@ -105,10 +105,33 @@ func (s *Sessions) serve(i uint32, c *conn, u *sub, p *pull) bool {
 		p.look = min(p.look, s.now.Add(retryPause))
 		return true
 	case p.maxMsgs == 0:
+	case !must:
+		return true
 	default:
-		return !must
+		if ln := s.stuckLane(u); ln != nil {
+			v.code, v.text = wire.CodeInternal, s.broker.Unreadable(u.topic, ln.part, ln.stuck)
+		}
 	}
 	return false
+}
+
+// stuckLane gives a lane of the member that waits for a record which cannot be
+// read, if all that it owns do: a PULL is told so that would come back with nothing
+// for ever. As long as one can go on, the damage of another does not stop it.
+func (s *Sessions) stuckLane(u *sub) (first *lane) {
+	for _, l := range u.lanes {
+		ln := s.groups.lanes.at(l)
+		if !ln.told || ln.revoking {
+			continue
+		}
+		if ln.stuck == 0 || ln.out.head != none {
+			return nil
+		}
+		if first == nil {
+			first = ln
+		}
+	}
+	return first
 }
 
 const textExceeds = "the message that is next due is larger than the window: raise credit_bytes"
@@ -180,6 +203,7 @@ func (s *Sessions) redeliver(i uint32, c *conn, u *sub, l uint32, ln *lane, p *p
 			ln.removeDue(en, &g.entries)
 			en.at = int64(v.logNow) + 1000
 			ln.pushDue(e, en, &g.entries)
+			ln.stuck = en.seq
 			s.stats.Unreadable++
 			continue
 		}
@@ -211,14 +235,14 @@ func (s *Sessions) deliverNext(i uint32, c *conn, u *sub, l uint32, ln *lane, p 
 			ln.reading, v.reading = true, true
 			return skipped
 		default:
-			if !ln.stuck {
-				ln.stuck = true
+			if ln.stuck != ln.next {
+				ln.stuck = ln.next
 				s.stats.Unreadable++
 			}
 			v.look = min(v.look, s.now.Add(clock.Second))
 			return skipped
 		}
-		ln.stuck = false
+		ln.stuck = 0
 		if t := s.fits(u, ln, p, &rec); t != taken {
 			return t
 		}

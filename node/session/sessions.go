@@ -51,8 +51,7 @@ type Sessions struct {
 	envelope []byte
 	serving  serving
 
-	stats       Stats
-	diagnostics uint64
+	stats Stats
 }
 
 // topic is what is volatile about a topic or twin.

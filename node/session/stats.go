@@ -1,8 +1,6 @@
 package session
 
 import (
-	"strconv"
-
 	"github.com/mortarmq/mortarmq/clock"
 	"github.com/mortarmq/mortarmq/node/op"
 	"github.com/mortarmq/mortarmq/wire"
@@ -78,7 +76,7 @@ func (s *Sessions) Explain(id op.GroupID, part op.PartitionID) Explain {
 	}
 	x := Explain{
 		Owned: ln.owner != 0, Member: ln.member, Told: ln.told, Revoking: ln.revoking, Waiting: len(ln.due),
-		NextFirst: ln.next, Full: ln.entries >= maxUnsettled, Reading: ln.reading, Stuck: ln.stuck, Oversized: ln.oversized != 0,
+		NextFirst: ln.next, Full: ln.entries >= maxUnsettled, Reading: ln.reading, Stuck: ln.stuck != 0, Oversized: ln.oversized != 0,
 	}
 	x.Out = ln.entries - uint32(len(ln.due))
 	if len(ln.due) > 0 {
@@ -107,9 +105,3 @@ func (s *Sessions) Explain(id op.GroupID, part op.PartitionID) Explain {
 // IDsUsedUp says that this epoch has no delivery ids left (broker.md,
 // "Delivery"): the leader must start a new one.
 func (s *Sessions) IDsUsedUp() bool { return s.given >= idsMax || s.memberCount >= idsMax }
-
-// diagnostic puts a diagnostic id behind the text of an INTERNAL.
-func (s *Sessions) diagnostic(text string) string {
-	s.diagnostics++
-	return text + "; diagnostic id " + strconv.FormatUint(uint64(s.epoch), 10) + "-" + strconv.FormatUint(s.diagnostics, 10)
-}

@@ -82,6 +82,9 @@ func (w *world) Propose(o *op.Op, ref Ref) wire.Code {
 	if w.refuse != wire.CodeOK && (w.only == 0 || w.only == o.Kind) {
 		return w.refuse
 	}
+	if o.Kind == op.KindPublish && w.Damaged(o.Topic, o.Partition) {
+		return wire.CodeInternal
+	}
 	w.queue = append(w.queue, queued{o.Append(nil), ref})
 	kept := *o
 	kept.Key, kept.Value, kept.Name = bytes.Clone(o.Key), bytes.Clone(o.Value), bytes.Clone(o.Name)
@@ -104,6 +107,19 @@ func (w *world) Record(t op.TopicID, p op.PartitionID, seq op.Sequence) (format.
 		return format.Record{}, LookupPending
 	}
 	return r, LookupHit
+}
+
+func (w *world) Damaged(t op.TopicID, p op.PartitionID) bool {
+	for k := range w.damaged {
+		if k.t == t && k.p == p {
+			return true
+		}
+	}
+	return false
+}
+
+func (w *world) Unreadable(t op.TopicID, p op.PartitionID, seq op.Sequence) string {
+	return fmt.Sprintf("partition %d of topic %d is damaged at %d; diagnostic id here", p, t, seq)
 }
 
 func (w *world) LogTime() op.LogMillis {

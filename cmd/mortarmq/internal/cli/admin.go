@@ -96,7 +96,16 @@ func brokerStatus(ctx context.Context, c *call) error {
 	}
 	t := c.table("node_id", "uptime_s", "connections", "version")
 	t.row(b.NodeID, b.UptimeS, b.Connections, b.Version)
-	return t.print()
+	if err := t.print(); err != nil {
+		return err
+	}
+	if b.Reason != "" {
+		fmt.Fprintln(c.Stderr, b.Level+": "+b.Reason)
+	}
+	for _, d := range b.Damaged {
+		fmt.Fprintf(c.Stderr, "partition %d of %s: %s\n", d.Partition, d.Topic, d)
+	}
+	return nil
 }
 
 func leaderGet(ctx context.Context, c *call) error {

@@ -57,6 +57,7 @@ func explain(ctx context.Context, c *call) error {
 		t.row("credit_bytes", x.CreditBytes)
 		t.row("window_count", x.WindowCount)
 		t.row("window_bytes", x.WindowBytes)
+		t.row("damage", x.Damage)
 	}
 	return t.print()
 }
