@@ -149,7 +149,7 @@ func Version() string {
 // default: a part that is 0 is the smaller one, so nothing is kept free.
 func storeReserve(r config.Reserve) config.Reserve {
 	if r.Percent == 0 || r.Bytes == 0 {
-		return config.Reserve{Percent: -1, Bytes: 1}
+		return config.Reserve{Percent: -1, Bytes: -1}
 	}
 	return r
 }

@@ -10,9 +10,9 @@ import (
 // the default.
 func TestReserveOfNothing(t *testing.T) {
 	for text, want := range map[string]config.Reserve{
-		"0":         {Percent: -1, Bytes: 1},
-		"0%":        {Percent: -1, Bytes: 1},
-		"0%,10GiB":  {Percent: -1, Bytes: 1},
+		"0":         {Percent: -1, Bytes: -1},
+		"0%":        {Percent: -1, Bytes: -1},
+		"0%,10GiB":  {Percent: -1, Bytes: -1},
 		"10%,10GiB": {Percent: 10, Bytes: 10 << 30},
 		"5%":        {Percent: 5, Bytes: -1},
 	} {
