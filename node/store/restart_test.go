@@ -105,6 +105,29 @@ func TestQuickRestarts(t *testing.T) {
 	})
 }
 
+// Goal: with more in the journal than a start copies, the number of files still
+// follows from what they hold: three neighbours hold more than half a file.
+func TestFilesFollowBytes(t *testing.T) {
+	w := newWorld(t, 41)
+	w.startOnly()
+	w.recover()
+	w.install(1)
+	held := 0
+	for life := range 150 {
+		for n := range life % 4 {
+			size := []int{100, 3000, 9000}[n]
+			w.append(1, make([]byte, size))
+			held += size + 200
+		}
+		if n, half := journalFiles(w), 32<<10; n > 6+3*held/half {
+			t.Fatalf("life %d: %d files, which hold %d bytes", life, n, held)
+		}
+		w.crash(simdisk.CrashKind(life % 2))
+		w.startOnly()
+		w.recover()
+	}
+}
+
 // Goal: a start may be cut off after any of its requests, by a kill or by a power
 // cut: nothing that was flushed is lost, and the next start comes to append, on a
 // full disk too.

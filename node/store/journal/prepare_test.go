@@ -52,6 +52,63 @@ func (b *bench) settle() {
 	}
 }
 
+// begin has the journal run.
+func (b *bench) begin() {
+	b.j = New(Options{FileBytes: 16 << 10, FreeFiles: 4, IdleMarkAfter: clock.Second, RetryEvery: clock.Second, ReadChunkBytes: 8 << 10, Owner: 2, Handles: 2 << 24})
+	b.j.Fresh([16]byte{1})
+	b.settle()
+}
+
+// append appends an entry of two blocks.
+func (b *bench) append(t *testing.T) {
+	t.Helper()
+	if !b.j.CanAppend() {
+		t.Fatalf("cannot append: %v", b.events)
+	}
+	number, hash := b.j.Last()
+	var o op.Builder
+	o.Add(&op.Op{Kind: op.KindPublish, Value: make([]byte, 5000)})
+	o.Seal(op.Header{Number: number + 1, Epoch: 1, PrevHash: hash})
+	b.j.Append(&o)
+	b.settle()
+}
+
+// Goal: a new file that finds no room is given up for a file that is retired
+// meanwhile: the journal does not wait for space that it has itself.
+func TestRetiredFileInPlaceOfNewOne(t *testing.T) {
+	full := false
+	b := &bench{open: map[disk.Handle]bool{}, events: map[EventKind]int{}}
+	b.refuse = func(r *disk.Request) disk.Errno {
+		if r.Kind == disk.KindZero && full {
+			return disk.ErrNoSpace
+		}
+		return disk.OK
+	}
+	b.begin()
+	for range 5 {
+		b.append(t)
+	}
+	full = true
+	flushed := func() bool { last, _ := b.j.Last(); return b.j.Flushed() == last }
+	for flushed() {
+		b.append(t)
+	}
+	if b.renames > 0 || b.events[EventStalled] == 0 {
+		t.Fatalf("%d renames, %v", b.renames, b.events)
+	}
+	b.j.Retire(b.j.Current())
+	b.now = b.now.Add(2 * clock.Second)
+	b.j.Tick(b.now)
+	b.settle()
+	if !flushed() || b.renames == 0 || b.events[EventFailed] > 0 {
+		t.Fatalf("flushed %v, %d renames, %v", flushed(), b.renames, b.events)
+	}
+	b.append(t)
+	if !flushed() {
+		t.Fatal("the next entry waits")
+	}
+}
+
 // Goal: a retired file that cannot get its new name because the directory has no
 // room is tried again, and does not end the journal.
 func TestRenameOnFullDisk(t *testing.T) {
@@ -67,21 +124,8 @@ func TestRenameOnFullDisk(t *testing.T) {
 		}
 		return disk.OK
 	}
-	b.j = New(Options{FileBytes: 16 << 10, FreeFiles: 4, IdleMarkAfter: clock.Second, RetryEvery: clock.Second, ReadChunkBytes: 8 << 10, Owner: 2, Handles: 2 << 24})
-	b.j.Fresh([16]byte{1})
-	b.settle()
-	append1 := func() {
-		t.Helper()
-		if !b.j.CanAppend() {
-			t.Fatalf("cannot append: %v", b.events)
-		}
-		number, hash := b.j.Last()
-		var o op.Builder
-		o.Add(&op.Op{Kind: op.KindPublish, Value: make([]byte, 5000)})
-		o.Seal(op.Header{Number: number + 1, Epoch: 1, PrevHash: hash})
-		b.j.Append(&o)
-		b.settle()
-	}
+	b.begin()
+	append1 := func() { t.Helper(); b.append(t) }
 	for range 5 {
 		append1()
 	}
