@@ -26,7 +26,6 @@ import (
 type atlas struct {
 	w *world
 
-	full       bool   // the disk was made to be full
 	io         bool   // a write or sync was made to fail
 	beyondWhat string // the first fault beyond the atlas, "" without
 	lies       bool
@@ -119,11 +118,6 @@ func (a *atlas) mayExit(reason string) bool {
 	}
 	if a.io && a.w.host.failures < 20 {
 		a.w.marks.Mark("sim.exit_after_io_fault")
-		return true
-	}
-	if a.full && !a.w.host.formed && strings.Contains(reason, disk.ErrNoSpace.String()) {
-		a.w.marks.Mark("sim.no_space_to_form") // there is nothing yet that could wait for space
-		a.w.host.failures = 0
 		return true
 	}
 	a.w.finding(PropertyAvailability, "the node ended by itself: %s", reason)

@@ -85,8 +85,6 @@ func (w *world) readTopic(i int, twin uint16) bool {
 			return false
 		}
 		if code != wire.CodeOK {
-			// What it found is in its log a turn later.
-			w.runUntil(w.now.Add(settleTime), func() bool { return w.atlas.damaged })
 			w.stuck(fmt.Sprintf("%s cannot be read: %v", name, code))
 			return false
 		}

@@ -66,7 +66,6 @@ type host struct {
 	lastDown string // why it went down
 	stopping bool   // for good: it is not started again
 	served   bool   // this incarnation has served
-	formed   bool   // one has
 }
 
 func newHost(w *world) *host {
@@ -260,7 +259,6 @@ func (h *host) turn() {
 		return
 	}
 	h.served = h.served || h.serving()
-	h.formed = h.formed || h.served
 	h.w.judge.afterTurn()
 }
 

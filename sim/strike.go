@@ -162,7 +162,6 @@ func (w *world) strikeDisk(e *Event) {
 		w.atlas.ioFault()
 		d.FailNextWrite(areaPrefix(area))
 	case "enospc":
-		w.atlas.full = true
 		d.SetCapacity(d.Used() + e.Int("free", 0))
 		w.after(span, func() { d.SetCapacity(w.plan.Knob("capacity")) })
 	case "lie":

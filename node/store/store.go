@@ -100,6 +100,7 @@ func New(o Options) *Store {
 	s.super.flight = flight.Flight{Owner: ownerStore, Slot: slotSuperblock}
 	s.super.buf = disk.AlignedBuffer(disk.Alignment)
 	s.former.flight = flight.Flight{Owner: ownerStore, Slot: slotForm}
+	s.former.retryAt = clock.Never
 	s.prober.flight = flight.Flight{Owner: ownerStore, Slot: slotProbe}
 	s.recoverer.flight = flight.Flight{Owner: ownerStore, Slot: slotRecover}
 	s.loader.flight = flight.Flight{Owner: ownerStore, Slot: slotLoad}
@@ -322,7 +323,7 @@ func (s *Store) NextDeadline() clock.Instant {
 	if s.state == stateEnded || s.state == stateNew {
 		return clock.Never
 	}
-	at := s.journal.NextDeadline()
+	at := min(s.journal.NextDeadline(), s.former.retryAt)
 	if s.segments != nil {
 		at = min(at, s.segments.NextDeadline())
 	}
@@ -361,6 +362,7 @@ func (s *Store) Tick(now clock.Instant) {
 		s.pumpSegments()
 	}
 	s.superTick(now)
+	s.formTick(now)
 	if s.state != stateRunning {
 		return
 	}
