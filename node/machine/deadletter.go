@@ -37,6 +37,11 @@ func (m *Machine) deadLetter(o *op.Op, res *Result) {
 		return
 	}
 	m.keepCursor(g, o.Partition)
+	if fault.On("dead_letter_forgotten") && twin == 0 && o.Cause == op.CauseReject {
+		c.dropped++
+		m.dropEntry(c, n)
+		return
+	}
 	if twin != 0 {
 		c.dropped++
 		c.quarantined++
@@ -94,7 +99,9 @@ func (m *Machine) redrive(o *op.Op, res *Result) {
 		k = &marks{}
 		m.marks[key] = k
 	}
-	k.add(o.Sequence)
+	if !fault.On("redrive_twice") {
+		k.add(o.Sequence)
+	}
 	m.appendRecord(m.extend(t, 0, o.Topic-1, o.Partition), o, o.Topic-1, res)
 	res.LeaderEpoch, res.CommitSeq = m.epoch, res.Sequence
 }

@@ -3,6 +3,7 @@ package machine
 import (
 	"slices"
 
+	"github.com/mortarmq/mortarmq/fault"
 	"github.com/mortarmq/mortarmq/node/op"
 	"github.com/mortarmq/mortarmq/wire"
 )
@@ -197,7 +198,9 @@ func (m *Machine) groupReset(o *op.Op, res *Result) {
 	}
 	c := &g.cursors[o.Partition]
 	m.keepCursor(g, o.Partition)
-	m.clearLedger(g, o.Partition)
+	if !fault.On("reset_keeps_entries") {
+		m.clearLedger(g, o.Partition)
+	}
 	c.next = min(max(o.Sequence, 1), m.lastSeq(g.topic, o.Partition)+1)
 	c.start = int64(c.next) - 1 - int64(c.delivered) - int64(c.dropped)
 	res.Group, res.Sequence = o.Group, c.next
@@ -223,7 +226,9 @@ func (m *Machine) removeGroup(g *group) {
 	f.membership = max(f.membership, g.membershipEpoch)
 	f.assignment = max(f.assignment, g.assignmentEpoch)
 	for p := range g.owners {
-		f.ownership = max(f.ownership, g.owners[p].epoch)
+		if !fault.On("epochs_restart_with_group") {
+			f.ownership = max(f.ownership, g.owners[p].epoch)
+		}
 		m.keepCursor(g, op.PartitionID(p))
 		m.clearLedger(g, op.PartitionID(p))
 	}

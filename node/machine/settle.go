@@ -19,8 +19,12 @@ func (m *Machine) ack(o *op.Op, res *Result) {
 	c := &g.cursors[o.Partition]
 	m.keepCursor(g, o.Partition)
 	c.delivered++
-	next := m.ledger.at(n).next
+	next, before := m.ledger.at(n).next, m.ledger.at(n).prev
 	m.dropEntry(c, n)
+	if fault.On("floor_over_unsettled") && before != 0 && c.head == before {
+		c.delivered++
+		m.dropEntry(c, before)
+	}
 	if fault.On("ack_floor_off_by_one") && next != 0 && c.head == next && m.ledger.at(next).seq == o.Sequence+1 {
 		m.dropEntry(c, next)
 	}
@@ -46,7 +50,7 @@ func (m *Machine) nack(o *op.Op, res *Result) {
 		res.Due = e.due
 		return
 	}
-	if o.Flags&op.FlagDelay == 0 {
+	if o.Flags&op.FlagDelay == 0 || fault.On("nack_delay_ignored") {
 		delay = m.backoff(m.ledger.at(n))
 	}
 	m.charge(g, o.Partition, n, delay)
@@ -75,7 +79,7 @@ func (m *Machine) lastDelivery(o *op.Op, res *Result) (*group, uint32) {
 		res.refuse(wire.CodeUnknownDelivery, "the message is settled, or was delivered again since")
 		return nil, 0
 	}
-	if m.ledger.at(n).ownership != o.Ownership {
+	if m.ledger.at(n).ownership != o.Ownership && !fault.On("stale_ack_accepted") {
 		res.refuse(wire.CodeStaleOwner, "the delivery was under an older ownership epoch: drop it")
 		return nil, 0
 	}
@@ -107,6 +111,10 @@ func (m *Machine) chargeSuspects(g *group, member op.MemberID) (dead bool) {
 				m.charge(g, op.PartitionID(p), n, m.backoff(e))
 				_, d := m.fate(n)
 				dead = dead || d
+				if fault.On("vanished_charged_for_all") {
+					n = e.next
+					continue
+				}
 				break
 			}
 			n = e.next

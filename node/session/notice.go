@@ -2,6 +2,7 @@ package session
 
 import (
 	"github.com/mortarmq/mortarmq/clock"
+	"github.com/mortarmq/mortarmq/fault"
 	"github.com/mortarmq/mortarmq/node/machine"
 	"github.com/mortarmq/mortarmq/node/op"
 	"github.com/mortarmq/mortarmq/wire"
@@ -47,7 +48,9 @@ func (s *Sessions) addRevoke(r revoke) {
 		}
 		g.revokes = kept
 	}
-	g.revokes = append(g.revokes, r)
+	if !fault.On("revoke_without_end") {
+		g.revokes = append(g.revokes, r)
+	}
 }
 
 // pending gives the lane of a revoke that has not ended.
