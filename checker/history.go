@@ -59,6 +59,9 @@ type Delivery struct {
 	Attempt    uint16
 	Payload    uint64
 	At         Time
+	// Spared says that it is known to have cost no attempt, though nobody gave it
+	// back: its owner went, and was handed a lower message that it still held.
+	Spared bool
 }
 
 // SettleKind is how a client ended a delivery.

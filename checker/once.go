@@ -199,7 +199,8 @@ func (x *index) fresh(l lane) bool {
 }
 
 // charges: a message whose attempts were used up was delivered at least as often
-// as it takes, not counting deliveries that were released, which cost nothing.
+// as it takes, not counting deliveries that cost nothing: those that were released,
+// and what a member held that vanished, but for the lowest.
 func charges(x *index) (found []Finding) {
 	if x.h.MaxAttempts == 0 {
 		return nil
@@ -210,6 +211,11 @@ func charges(x *index) (found []Finding) {
 			released[groupSlot{group: s.Group, slot: slot{s.Partition, s.Sequence}}]++
 		}
 	}
+	for i := range x.h.Deliveries {
+		if d := &x.h.Deliveries[i]; d.Spared {
+			released[groupSlot{group: d.Group, slot: slot{d.Partition, d.Sequence}}]++
+		}
+	}
 	for i := range x.h.Logs {
 		for j := range x.h.Logs[i].Records {
 			r := &x.h.Logs[i].Records[j]
@@ -218,7 +224,7 @@ func charges(x *index) (found []Finding) {
 				continue // which of them were released before is not known
 			}
 			if r.DeadLetter && !r.Rejected && r.Attempts < x.h.MaxAttempts+released[k] {
-				found = append(found, finding(PropertyCharges, 0, "group %s, %v: sequence %d died after %d deliveries, %d of them released; it takes %d that are charged",
+				found = append(found, finding(PropertyCharges, 0, "group %s, %v: sequence %d died after %d deliveries, %d of them free of charge; it takes %d that are charged",
 					k.group, k.Partition, k.sequence, r.Attempts, released[k], x.h.MaxAttempts))
 			}
 		}

@@ -84,7 +84,12 @@ func (d *drawer) clients() {
 		d.producers++
 	}
 	for range r.Weighted(2, 3, 1) {
-		d.add(start(), "client", r, num("id", d.nextClient), num("kind", clientRaw), num("topic", r.Intn(topics)), num("group", r.Intn(3)),
+		group := r.Intn(3)
+		topic := group % topics // where the consumers of that group are, if there are any
+		if r.Bool(300) {
+			topic = r.Intn(topics)
+		}
+		d.add(start(), "client", r, num("id", d.nextClient), num("kind", clientRaw), num("topic", topic), num("group", group),
 			num("mute", pick(r, 0, 0, 0, 300, 1000)))
 		d.rawWork(r, d.nextClient)
 		d.nextClient++

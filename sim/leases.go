@@ -133,19 +133,74 @@ func (l *leases) judge(h *checker.History) {
 	if l.w.atlas.mayLose() {
 		return
 	}
-	given := map[uint64]bool{}
+	given := map[uint64]checker.Time{} // delivery by delivery, when it was first asked for
 	for i := range h.Settles {
-		given[h.Settles[i].DeliveryID] = true
+		s := &h.Settles[i]
+		if at, ok := given[s.DeliveryID]; !ok || s.Call < at {
+			given[s.DeliveryID] = s.Call
+		}
 	}
 	for _, p := range l.pairs {
 		from := max(l.out[p.before].uptime, l.kept[p.before])
 		wait := l.w.plan.Span("lease") + l.backoff(1) - rounding
-		if took := l.out[p.after].uptime.Sub(from); took < wait && !given[p.before] {
+		if took := l.out[p.after].uptime.Sub(from); took < wait && !before(given, p.before, p.at) {
 			l.find(PropertyLease, p.at, "delivery %x of sequence %d was given back by nobody and went out again after %d ms; lease and backoff are %d ms",
 				p.before, p.sequence, took.Millis(), wait.Millis())
 		}
 	}
 	l.judgeBackoffs(h)
+	l.spare(h, given)
+}
+
+// before says whether somebody had asked to end a delivery by then.
+func before(given map[uint64]checker.Time, delivery uint64, at clock.Instant) bool {
+	call, ok := given[delivery]
+	return ok && call <= checker.Time(at)
+}
+
+// spare marks the deliveries that cost no attempt because their owner went: they
+// were out until then - nobody had asked to end them, and the next owner was
+// handed the message before the lease could have run out - and so was a lower
+// one of the same owner.
+func (l *leases) spare(h *checker.History, given map[uint64]checker.Time) {
+	type owned struct {
+		group     string
+		partition checker.Partition
+		ownership uint64
+	}
+	byID := make([]int, len(h.Deliveries))
+	for i := range byID {
+		byID[i] = i
+	}
+	slices.SortFunc(byID, func(a, b int) int { return cmp.Compare(h.Deliveries[a].DeliveryID, h.Deliveries[b].DeliveryID) })
+	last := map[handed]int{}
+	lowest := map[owned]uint64{}
+	var out []int // that were out when their owner went
+	for _, i := range byID {
+		d := &h.Deliveries[i]
+		k := handed{d.Group, d.Partition, d.Sequence, 0}
+		j, ok := last[k]
+		last[k] = i
+		if !ok {
+			continue
+		}
+		b := &h.Deliveries[j]
+		_, asked := given[b.DeliveryID]
+		was, is := l.out[b.DeliveryID], l.out[d.DeliveryID]
+		// What a crash is between, the books may know nothing of.
+		if asked || b.Ownership >= d.Ownership || was.incarnation != is.incarnation || is.uptime.Sub(was.uptime) >= l.w.plan.Span("lease") {
+			continue
+		}
+		out = append(out, j)
+		o := owned{b.Group, b.Partition, b.Ownership}
+		if s, ok := lowest[o]; !ok || b.Sequence < s {
+			lowest[o] = b.Sequence
+		}
+	}
+	for _, j := range out {
+		d := &h.Deliveries[j]
+		d.Spared = d.Sequence > lowest[owned{d.Group, d.Partition, d.Ownership}]
+	}
 }
 
 func (l *leases) find(property string, at clock.Instant, format string, args ...any) {

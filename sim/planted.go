@@ -37,6 +37,19 @@ var bugs = []Bug{
 	{"segment_flush_without_sync", PropertyAvailability, []string{PropertyReplay}, "a checkpoint does not wait for its segments to be synced"},
 	{"lease_on_wall_clock", PropertyLease, nil, "leases run by the wall clock"},
 	{"release_charges", checker.PropertyCharges, nil, "a release spends an attempt"},
+	{"backoff_lost_on_new_owner", PropertyBackoff, nil, "what waits for its backoff is due at once for the next owner"},
+	{"nack_delay_ignored", PropertyBackoff, nil, "a NACK's delay is not kept"},
+	{"progress_renews_nothing", PropertyLease, nil, "PROGRESS is answered and the lease runs on"},
+	{"floor_over_unsettled", checker.PropertyAtLeastOnce, []string{PropertyInvariant}, "the floor jumps over a message that is not settled"},
+	{"dead_letter_forgotten", checker.PropertyAtLeastOnce, []string{checker.PropertyUnseen}, "a rejected message is dropped, and the twin has nothing of it"},
+	{"redrive_twice", checker.PropertyRedrive, []string{PropertyInvariant}, "a dead letter that came back can come back again"},
+	{"stale_ack_accepted", checker.PropertyOwnership, []string{PropertyProtocol, PropertyInvariant}, "an ACK of an owner whose time is over counts"},
+	{"vanished_member_kept", PropertyLiveness, nil, "a member whose connection is gone keeps what it owns"},
+	{"vanished_charged_for_all", checker.PropertyCharges, nil, "a member that vanishes is charged for all that it held"},
+	{"revoke_without_end", PropertyLiveness, nil, "a member that does not confirm a REVOKE is waited for without end"},
+	{"credit_lost_on_revoke", PropertyLiveness, nil, "what is out when a partition is revoked is taken off the window for good"},
+	{"reset_keeps_entries", PropertyInvariant, []string{PropertyPanic}, "a reset leaves the deliveries of before in the ledger"},
+	{"epochs_restart_with_group", checker.PropertyOwnership, []string{checker.PropertyBooksFall}, "a group that is made anew has the ownership epochs of the one before"},
 }
 
 // Plant switches a planted bug on for the rest of the process, after proof that

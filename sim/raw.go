@@ -42,6 +42,7 @@ type raw struct {
 	sub    rawSub
 	acked  []rawDelivery // some that were settled, for late repeats
 	stale  []rawDelivery // some whose partition was revoked before they were answered
+	nursed []nursed      // that it holds for longer than a lease
 	script *script       // does what the plan says alone, when set
 }
 
@@ -136,7 +137,7 @@ func (r *raw) turn() {
 
 // idle says whether it has nothing to do but to keep its connection.
 func (r *raw) idle() bool {
-	return r.phase == rawOpen && len(r.work) == 0 && !r.w.calm && len(r.sub.held) == 0 && r.script == nil
+	return r.phase == rawOpen && len(r.work) == 0 && !r.w.calm && len(r.sub.held) == 0 && len(r.nursed) == 0 && r.script == nil
 }
 
 func (r *raw) onEvent(e *net.Event) {
@@ -178,7 +179,7 @@ func (r *raw) lost() {
 	r.conn, r.phase = 0, rawOff
 	r.reader = wire.FrameReader{}
 	r.fifo = r.fifo[:0]
-	r.sub = rawSub{}
+	r.sub, r.nursed = rawSub{}, nil
 	for i := range r.lanes {
 		l := &r.lanes[i]
 		l.inFlight, l.rewind = 0, false

@@ -53,12 +53,16 @@ func (r *raw) member() {
 	if !s.joined {
 		return
 	}
+	r.nurse()
 	for len(s.held) > 0 && len(r.fifo) < 24 {
 		d := s.held[0]
 		if !r.w.calm && r.rand.Bool(20) {
 			break // later
 		}
 		s.held = s.held[1:]
+		if r.keep(&d) {
+			continue
+		}
 		r.settle(&d)
 		if r.rand.Bool(100) {
 			r.acked = append(r.acked, d)
@@ -146,6 +150,40 @@ func (r *raw) sendSettle(d *rawDelivery, kind checker.SettleKind, ownership uint
 	r.ask(q)
 }
 
+// nursed is a delivery whose lease is renewed before it ends.
+type nursed struct {
+	rawDelivery
+	renew, until clock.Instant
+}
+
+// keep decides to hold a delivery for longer than its lease.
+func (r *raw) keep(d *rawDelivery) bool {
+	lease := r.w.plan.Span("lease")
+	if r.w.calm || lease > 3*clock.Second || len(r.nursed) >= 5 || !r.rand.Bool(10) {
+		return false
+	}
+	r.nursed = append(r.nursed, nursed{*d, r.w.now.Add(lease * 6 / 10), r.w.now.Add(lease * 14 / 10)})
+	return true
+}
+
+// nurse renews what is to be renewed and settles what was held for long enough.
+func (r *raw) nurse() {
+	kept := r.nursed[:0]
+	for i := range r.nursed {
+		d := &r.nursed[i]
+		if r.w.now >= d.until || r.w.calm {
+			r.settle(&d.rawDelivery)
+			continue
+		}
+		if r.w.now >= d.renew {
+			d.renew = d.until
+			r.sendProgress(&d.rawDelivery, rawRequest{also: wire.CodeUnknownDelivery})
+		}
+		kept = append(kept, *d)
+	}
+	r.nursed = kept
+}
+
 // sendProgress renews the lease of a delivery.
 func (r *raw) sendProgress(d *rawDelivery, q rawRequest) {
 	m := wire.Ack{SubscriptionID: r.sub.SubscriptionID, TopicID: d.TopicID, Partition: d.Partition, Seq: d.Sequence, DeliveryID: d.DeliveryID,
@@ -161,7 +199,7 @@ func (r *raw) oddMember(rand *prng.Rand) {
 	if !s.joined {
 		return
 	}
-	switch rand.Intn(9) {
+	switch rand.Intn(7) {
 	case 0: // once more what was settled already
 		if len(r.acked) > 0 {
 			d := r.acked[rand.Intn(len(r.acked))]
@@ -180,16 +218,12 @@ func (r *raw) oddMember(rand *prng.Rand) {
 		m := wire.Credit{SubscriptionID: s.SubscriptionID + 7, MembershipEpoch: s.MembershipEpoch, Mode: wire.CreditAdd, CreditCount: 1}
 		r.sendBuf = m.Append(r.sendBuf)
 		r.ask(rawRequest{op: wire.OpCredit, index: -1, want: wire.CodeUnknownMember})
-	case 4, 5: // keep one longer
-		if len(s.held) > 0 {
-			r.sendProgress(&s.held[len(s.held)-1], rawRequest{also: wire.CodeUnknownDelivery})
-		}
-	case 6, 7: // what another member may have by now
+	case 4, 5: // what another member may have by now
 		if len(r.stale) > 0 {
 			d := r.stale[rand.Intn(len(r.stale))]
 			r.sendSettle(&d, checker.Ack, d.OwnershipEpoch, 0, rawRequest{want: wire.CodeStaleOwner, also: wire.CodeUnknownDelivery})
 		}
-	case 8:
+	case 6:
 		r.pull(s.MembershipEpoch+1, rawRequest{op: wire.OpPull, index: -1, want: wire.CodeStaleGeneration})
 	default:
 		m := wire.Ack{SubscriptionID: s.SubscriptionID + 9, TopicID: r.topic, Seq: 1, DeliveryID: rand.Uint64(), OwnershipEpoch: 1}
@@ -225,6 +259,7 @@ func (r *raw) onNotice(m *wire.Notice) {
 			}
 		}
 		r.stale = r.stale[max(0, len(r.stale)-20):]
+		r.nursed = slices.DeleteFunc(r.nursed, func(d nursed) bool { return d.Partition == m.Partition })
 		s.held = slices.DeleteFunc(s.held, func(d rawDelivery) bool { return d.Partition == m.Partition })
 	}
 	if mute {
