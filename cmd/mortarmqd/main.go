@@ -4,12 +4,10 @@ package main
 
 import (
 	"os"
-	"os/signal"
-	"syscall"
+
+	"github.com/mortarmq/mortarmq/cmd/mortarmqd/internal/signals"
 )
 
 func main() {
-	signals := make(chan os.Signal, 2)
-	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT)
-	os.Exit(Main{Args: os.Args[1:], Stdout: os.Stdout, Stderr: os.Stderr, Signals: signals}.Run())
+	os.Exit(Main{Args: os.Args[1:], Stdout: os.Stdout, Stderr: os.Stderr, Signals: signals.Stop}.Run())
 }

@@ -22,10 +22,9 @@ const asDaemon = "MORTARMQD_TEST_RUNS_DAEMON"
 
 func TestMain(m *testing.M) {
 	if os.Getenv(asDaemon) == "1" {
-		signals := make(chan os.Signal, 2)
-		signal.Notify(signals, syscall.SIGTERM)
-		os.Exit(Main{Args: os.Args[1:], Stdout: os.Stdout, Stderr: os.Stderr, Signals: signals}.Run())
+		main()
 	}
+	signal.Reset(syscall.SIGTERM, syscall.SIGINT) // a test ends like any program
 	if os.Getenv(asConsumer) == "1" {
 		if err := runConsumer(os.Args[1], os.Args[2]); err != nil {
 			fmt.Fprintln(os.Stderr, err)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -36,7 +37,7 @@ func TestRefusesShortJournal(t *testing.T) {
 			t.Fatal(err)
 		}
 		code, _, stderr := runMain(args...)
-		if code != 1 || !strings.Contains(lastLine(stderr), "0000000001.mmjl: the file is cut short") {
+		if code != 1 || !strings.Contains(lastLine(stderr), fmt.Sprintf("0000000001.mmjl offset %d sequence 1: the file is cut short", size)) {
 			t.Errorf("cut to %d bytes: exit %d, %s", size, code, lastLine(stderr))
 		}
 	}
