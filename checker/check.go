@@ -59,10 +59,15 @@ func Check(h *History, o Options) Verdict {
 	var v Verdict
 	for _, f := range []func(*index) []Finding{
 		lostWrites, duplicates, inconsistentOffsets, abortedReads, polls, unseen,
-		atLeastOnce, settledStays, deadLetters, redrives, charges, books, booksFall, ownership, deliveryIDs,
+		atLeastOnce, settledStays, deadLetters, redrives, charges, books, booksFall, deliveryIDs,
 	} {
 		found := f(x)
 		v.Findings = append(v.Findings, found[:min(len(found), findingsPerCheckerMax)]...)
+	}
+	found, unsure := ownership(x, o.Steps)
+	v.Findings = append(v.Findings, found[:min(len(found), findingsPerCheckerMax)]...)
+	for _, l := range unsure {
+		v.Inconclusive = append(v.Inconclusive, fmt.Sprintf("%s of group %s, %v: %d steps were not enough", PropertyOwnership, l.group, l.Partition, o.Steps))
 	}
 	for i := range h.Logs {
 		if h.Logs[i].Twin {

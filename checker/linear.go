@@ -307,16 +307,16 @@ func tighten(ops []linearOp, earliest []Time) []linearOp {
 	return tight
 }
 
-// span gives the interval for the search, on a scale that has room between two
+// interval gives one for the search, on a scale that has room between two
 // instants: a call that was moved comes behind the one that it was moved to.
-func (o *linearOp) span() (call, ret int64) {
+func interval(from, to Time, late bool) (call, ret int64) {
 	const scale = 4
-	call, ret = int64(o.call)*scale, int64(Forever)
-	if o.late {
+	call, ret = int64(from)*scale, int64(Forever)
+	if late {
 		call++
 	}
-	if o.ret < Forever/scale-1 {
-		ret = int64(o.ret)*scale + scale - 1
+	if to < Forever/scale-1 {
+		ret = int64(to)*scale + scale - 1
 	}
 	return call, ret
 }
@@ -347,7 +347,7 @@ func search(ops []linearOp, chain []uint64, steps int) (ok, conclusive bool) {
 	ops = cut(ops, linearOperationsMax)
 	history := make([]porcupine.Operation, len(ops))
 	for i := range ops {
-		call, ret := ops[i].span()
+		call, ret := interval(ops[i].call, ops[i].ret, ops[i].late)
 		history[i] = porcupine.Operation{Input: &ops[i], Call: call, Return: ret}
 	}
 	left := steps
