@@ -269,8 +269,7 @@ func brokerBody(b *node.BrokerInfo) Broker {
 		body.Level, body.Reason = "disk_full", "the disk is full: nothing is acknowledged until space is freed"
 		body.Serving = false
 	case len(b.Damaged) > 0:
-		d := &b.Damaged[0]
-		body.Level, body.Reason = levelDamaged, fmt.Sprintf("%d damaged partitions take nothing new, the first is partition %d of %s; the rest is served", len(b.Damaged), d.Partition, d.Topic)
+		body.Level, body.Reason = levelDamaged, damagedReason(b.Damaged)
 	case b.LowSpace:
 		body.Level, body.Reason = "low_space", "free space is below storage_reserve: publishes are refused"
 	default:
@@ -280,6 +279,14 @@ func brokerBody(b *node.BrokerInfo) Broker {
 }
 
 const levelDamaged = "damaged"
+
+func damagedReason(list []node.DamageInfo) string {
+	first, others := &list[0], ""
+	if n := len(list) - 1; n > 0 {
+		others = fmt.Sprintf(", and so are %d others", n)
+	}
+	return fmt.Sprintf("partition %d of %s is damaged and takes nothing new (diagnostic id %s)%s; the rest is served", first.Partition, first.Topic, first.DiagnosticID, others)
+}
 
 func (s *handler) broker(w http.ResponseWriter, r *http.Request) {
 	if a, ok := s.ask(w, r, node.Query{Kind: node.QueryBroker}); ok {
