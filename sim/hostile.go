@@ -25,6 +25,7 @@ type hostile struct {
 	rest   []byte
 	gone   bool
 	must   bool          // the broker must close
+	floods bool          // it floods the topic that it declares
 	by     clock.Instant // until then
 }
 
@@ -92,6 +93,9 @@ func (h *hostile) onEvent(e *net.Event) {
 			if !ok {
 				return
 			}
+			if h.floods {
+				h.flood(f)
+			}
 		}
 	case net.EventClosed:
 		h.gone = true
@@ -108,7 +112,7 @@ func (h *hostile) attack() {
 	r := h.rand
 	connect := (&wire.Connect{ProtocolVersion: wire.Version, Token: h.token()}).Append(nil)
 	var b []byte
-	switch r.Intn(12) {
+	switch r.Intn(13) {
 	case 0:
 		b = make([]byte, 1+r.Intn(300))
 		r.Fill(b)
@@ -133,6 +137,9 @@ func (h *hostile) attack() {
 		b, h.must = append(connect, connect...), true
 	case 10: // a version that nobody speaks
 		b, h.must = (&wire.Connect{ProtocolVersion: 99, Token: h.token()}).Append(nil), true
+	case 11: // more at once than may be unanswered
+		d := wire.Declare{Topic: fmt.Appendf(nil, "flood%d", h.id), PartitionCount: 1}
+		b, h.floods = d.Append(connect), h.w.ready
 	default: // a payload with one byte broken
 		b = (&wire.Sub{Group: []byte("hostile"), TopicID: 60_000, Partition: wire.PartitionAny}).Append(connect)
 		b[len(connect)+5+r.Intn(len(b)-len(connect)-5)] ^= byte(1 + r.Intn(255))
@@ -150,6 +157,22 @@ func (h *hostile) attack() {
 		return
 	}
 	h.nextAt = h.w.now.Add(clock.Duration(r.Range(int64(clock.Millisecond), int64(3*clock.Second))))
+}
+
+// flood publishes more than a connection may have unanswered, as soon as it knows
+// where to.
+func (h *hostile) flood(f wire.Frame) {
+	var ok wire.OK
+	var declared wire.DeclareResult
+	if f.Op != wire.OpOK || ok.Decode(f.Payload) != nil || ok.RequestOp != wire.OpDeclare || declared.Decode(ok.Result) != nil {
+		return
+	}
+	h.floods = false
+	var b []byte
+	for range wire.MaxUnansweredRequests * 2 {
+		b = (&wire.Pub{TopicID: declared.TopicID, Value: []byte("one of very many")}).Append(b)
+	}
+	h.send(b)
 }
 
 func (h *hostile) token() []byte {

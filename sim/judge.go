@@ -16,6 +16,7 @@ const (
 	PropertyPanic        = "panic"        // an assertion or a crash of the broker or a client
 	PropertyDurable      = "durable"      // acknowledged before it was durable, asked of the disk model
 	PropertyInvariant    = "invariant"    // machine.Check
+	PropertyMemory       = "memory"       // something is larger than its limit
 	PropertyReplay       = "replay"       // a restarted node's state is not the one that died
 	PropertyAvailability = "availability" // it ended or refused without a fault that may cause it
 	PropertyLiveness     = "liveness"     // it did not serve everybody to the end in time
@@ -26,6 +27,7 @@ const (
 	PropertyBackoff      = "backoff"      // redelivered before its backoff or delay was over
 	PropertySpin         = "spin"         // turns without end at one instant
 	spinTurns            = 20_000         // turns at one instant that are too many
+	boundsEvery          = clock.Duration(1) * clock.Millisecond
 	sampleEvery          = clock.Duration(97) * clock.Millisecond
 )
 
@@ -34,6 +36,7 @@ type judge struct {
 	w            *world
 	findings     []checker.Finding
 	sampleAt     clock.Instant
+	boundsAt     clock.Instant
 	samples      int
 	spinAt       clock.Instant
 	spin         int
@@ -91,6 +94,13 @@ func (j *judge) afterTurn() {
 	}
 	if w.host.digest.known {
 		j.afterRestart()
+	}
+	if w.now >= j.boundsAt && w.host.serving() {
+		j.boundsAt = w.now.Add(boundsEvery)
+		if err := w.host.node.Sessions().Bounds(); err != nil {
+			j.finding(PropertyMemory, err.Error())
+			return
+		}
 	}
 	if w.now >= j.sampleAt && w.host.serving() {
 		j.sampleAt = w.now.Add(sampleEvery)
