@@ -122,7 +122,7 @@ type index struct {
 	published map[message][]int // indices of Publishes
 	lastBook  map[lane]int
 	breaks    map[lane][]*Break
-	lanes     []lane // in order of first appearance in Books
+	lanes     []lane // in order of first appearance in Books, but for groups that are gone
 }
 
 func newIndex(h *History) *index {
@@ -139,12 +139,18 @@ func newIndex(h *History) *index {
 		l := lane{h.Breaks[i].Group, h.Breaks[i].Partition}
 		x.breaks[l] = append(x.breaks[l], &h.Breaks[i])
 	}
+	var lanes []lane
 	for i := range h.Books {
 		l := lane{h.Books[i].Group, h.Books[i].Partition}
 		if _, ok := x.lastBook[l]; !ok {
-			x.lanes = append(x.lanes, l)
+			lanes = append(lanes, l)
 		}
 		x.lastBook[l] = i
+	}
+	for _, l := range lanes {
+		if !x.gone(l) {
+			x.lanes = append(x.lanes, l)
+		}
 	}
 	return x
 }
@@ -156,6 +162,13 @@ func (x *index) key(group string, p Partition, sequence, ownership uint64) group
 		k.generation = x.h.Generation(group, p, ownership)
 	}
 	return k
+}
+
+// gone says whether a group was deleted and not made again: its last book is of
+// before that, and nobody owes it anything.
+func (x *index) gone(l lane) bool {
+	k := x.breaks[l]
+	return len(k) > 0 && k[len(k)-1].Fresh && x.h.Books[x.lastBook[l]].At <= k[len(k)-1].To
 }
 
 // record gives the final log's record at s, nil where the log does not reach.

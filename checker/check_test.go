@@ -193,6 +193,18 @@ func TestBreaks(t *testing.T) {
 	}
 }
 
+// Goal: a group that was deleted and not made again is owed nothing; one that was
+// made again is.
+func TestGone(t *testing.T) {
+	h := sound()
+	h.Deliveries, h.Settles = h.Deliveries[:2], h.Settles[:2]
+	h.Books[1].Delivered, h.Books[1].Unsettled, h.Books[1].Floor, h.Books[1].NextFirst = 2, 1, 2, 3
+	h.Breaks = []Break{{Group: "g", Partition: part, Ownership: 2, From: 100, To: 110, Fresh: true}}
+	expect(t, h)
+	h.Books = append(h.Books, Book{At: 120, Group: "g", Partition: part, LastSeq: 3, NextFirst: 1, Unsettled: 3, Ownership: 2})
+	expect(t, h, PropertyUnseen, PropertyAtLeastOnce)
+}
+
 // redrivenHistory is one of three messages of which two are dead letters, of
 // which both came back, by two walks of which the first got no answer.
 func redrivenHistory() *History {
