@@ -17,6 +17,7 @@
 //	              non-monotonic and skipping poll, unseen (as Jepsen names them)
 //	books.go      the accounting identity, and what never falls
 //	ids.go        a delivery id is given once
+//	redrive.go    a dead letter comes back exactly once, however often it is asked for
 //	ownership.go  settles per (group, partition) as a fenced lock
 //
 // Invariants:
@@ -26,6 +27,9 @@
 //  2. An unknown outcome is never counted against the broker: the final log says
 //     what became of it.
 //  3. Times are one clock's, and Call <= Return.
+//
+// A group that an operator reset or deleted owes what it owes anew: a Break in the
+// history divides by ownership epoch what was before from what came after.
 //
 // It does not know how a message looks: payloads are identities that the driver
 // gives, one per message within a partition.

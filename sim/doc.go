@@ -11,14 +11,18 @@
 // anything is due - an event of the plan, a disk request, bytes on a link, a
 // deadline of the node or of a client -, lets disk and network move, and gives
 // turns: to the node (host.go), with its inputs cut and ordered by chance, and
-// to the clients (client.go, raw.go, hostile.go). Then the storm ends: faults are
+// to the clients (client.go, raw.go, hostile.go); an operator (operator.go) puts
+// changes to the node's admin side. In scenarios members follow a script
+// (member.go), and the books are held against it (books.go). Then the storm ends: faults are
 // taken back, everything is served to the end within bounded virtual time, the
 // node is stopped, its directory verified offline, started again and read.
 //
 // While it runs (judge.go): what the broker acknowledges must be in bytes that
 // the disk model calls durable, invariants and books of the machine hold at
-// every sample, a restarted node has the state that it had. In the end (final.go):
-// package checker judges the history.
+// every sample, what clients can make grow is within its limits, a restarted node
+// has the state that it had. In the end (final.go) leases
+// and backoffs are held against the node's own clock (leases.go), and package
+// checker judges the history.
 //
 // The fault atlas (atlas.go) says which faults must be survived. What is beyond
 // it (a lying disk, rot of synced bytes, a lost file) must end in a refusal that
