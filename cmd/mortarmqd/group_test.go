@@ -62,6 +62,9 @@ func (m *member) start(t *testing.T) {
 	m.cmd = exec.Command(os.Args[0], m.addr, m.file)
 	m.cmd.Env = append(os.Environ(), asConsumer+"=1")
 	m.cmd.Stderr = os.Stderr
+	if err := tether(m.cmd); err != nil {
+		t.Error(err)
+	}
 	if err := m.cmd.Start(); err != nil {
 		t.Error(err)
 	}

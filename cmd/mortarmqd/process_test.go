@@ -20,7 +20,24 @@ import (
 // a real process without building another binary.
 const asDaemon = "MORTARMQD_TEST_RUNS_DAEMON"
 
+// tethered makes the test binary end when its standard input does: with the test
+// that started it, whatever ended that one.
+const tethered = "MORTARMQD_TEST_ENDS_WITH_INPUT"
+
+// tether ties cmd to this process.
+func tether(cmd *exec.Cmd) error {
+	cmd.Env = append(cmd.Env, tethered+"=1")
+	_, err := cmd.StdinPipe()
+	return err
+}
+
 func TestMain(m *testing.M) {
+	if os.Getenv(tethered) == "1" {
+		go func() {
+			io.Copy(io.Discard, os.Stdin)
+			os.Exit(3)
+		}()
+	}
 	if os.Getenv(asDaemon) == "1" {
 		main()
 	}
@@ -49,6 +66,9 @@ func start(t *testing.T, args ...string) *process {
 	t.Helper()
 	p := &process{t: t, cmd: exec.Command(os.Args[0], append([]string{"--log-format", "json"}, args...)...), ended: make(chan error, 1)}
 	p.cmd.Env = append(os.Environ(), asDaemon+"=1")
+	if err := tether(p.cmd); err != nil {
+		t.Fatal(err)
+	}
 	stderr, err := p.cmd.StderrPipe()
 	if err != nil {
 		t.Fatal(err)
