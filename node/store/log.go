@@ -42,7 +42,12 @@ func (s *Store) ReadingJournal() bool { return s.journal.Reading() }
 func (s *Store) Last() (op.Number, op.Hash) { return s.journal.Last() }
 
 // Flushed gives the last entry known to be synced.
-func (s *Store) Flushed() op.Number { return s.journal.Flushed() }
+func (s *Store) Flushed() op.Number {
+	if s.super.held > 0 {
+		return s.super.told
+	}
+	return s.journal.Flushed()
+}
 
 // JournalFull says that the journal holds more than JournalCapBytes since the
 // checkpoint: changes that clients ask for must wait.
@@ -86,8 +91,9 @@ func (s *Store) journalEvent(je *journal.Event) {
 	case journal.EventRefused:
 		s.refuse(je.Path, je.Version, je.What)
 	case journal.EventFlushed:
-		s.emit(Event{Kind: EventFlushed, Number: je.Number})
+		s.superFlushed(je.Number)
 	case journal.EventTruncated:
+		s.superRelease()
 		s.emit(Event{Kind: EventTruncated, Number: je.Number})
 	case journal.EventStalled:
 		s.emit(Event{Kind: EventJournalStalled, Err: je.Err, Path: je.Path})

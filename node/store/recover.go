@@ -182,7 +182,7 @@ func (s *Store) recoverRewritten() {
 func (s *Store) recoverStreamed() {
 	r, sb := &s.recoverer, &s.super.durable
 	r.stage = recoverDone
-	s.state = stateRunning
+	s.state, s.super.told = stateRunning, r.number
 	s.emit(Event{
 		Kind: EventRecovered, Identity: s.identity,
 		Promised: sb.Promised, Installed: sb.Installed, InstalledOp: sb.InstalledOp, InstalledHash: sb.InstalledHash,

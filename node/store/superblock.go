@@ -45,6 +45,32 @@ type superblock struct {
 
 	epochs, epochsWriting         bool // SetEpochs waits for an event
 	checkpoint, checkpointWriting bool // a checkpoint waits
+
+	// held is a flush that is not told yet: both slots have to name the journal file
+	// that it went to, or that file could get lost without a word. 0: none.
+	held op.Number
+	told op.Number // the last flush that was told
+}
+
+// superFlushed tells that the journal is synced up to number, once the superblock
+// knows the file that was written to: at the first flush after a change of files.
+func (s *Store) superFlushed(number op.Number) {
+	b := &s.super
+	unnamed := s.journal.Current() > b.durable.JournalCurrent
+	b.held = number
+	if s.state != stateRunning || !unnamed {
+		s.superRelease()
+		return
+	}
+	s.superWrite()
+}
+
+// superRelease tells what superFlushed held back.
+func (s *Store) superRelease() {
+	if b := &s.super; b.held > 0 {
+		s.emit(Event{Kind: EventFlushed, Number: b.held})
+		b.told, b.held = b.held, 0
+	}
 }
 
 // SetEpochs makes the node's promise and what it has installed durable on both
@@ -119,7 +145,11 @@ func (s *Store) superLanded(now clock.Instant) {
 	if b.checkpointWriting {
 		s.checkpointNamed()
 	}
-	if b.epochs || b.checkpoint {
+	unnamed := s.journal.Current() > b.durable.JournalCurrent
+	if !unnamed {
+		s.superRelease()
+	}
+	if b.epochs || b.checkpoint || unnamed && b.held > 0 {
 		s.superWrite()
 	}
 }
