@@ -44,12 +44,12 @@ type Codec struct {
 }
 
 // NewCodec returns a codec that decompresses to at most payloadBytesMax bytes,
-// [DefaultPayloadBytes] if that is 0.
+// [DefaultPayloadBytes] if that is 0, and never more than [PayloadBytesCeiling].
 func NewCodec(payloadBytesMax int) *Codec {
 	if payloadBytesMax <= 0 {
 		payloadBytesMax = DefaultPayloadBytes
 	}
-	return &Codec{payloadBytesMax: payloadBytesMax}
+	return &Codec{payloadBytesMax: min(payloadBytesMax, PayloadBytesCeiling)}
 }
 
 // Compress appends the compressed form of payload to dst. [None] appends it as

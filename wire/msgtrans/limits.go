@@ -14,6 +14,12 @@ const (
 	// PrefixedPacketBytesMax is the longest packet on QUIC (section 9.3).
 	PrefixedPacketBytesMax = 16 << 20
 
+	// PacketBytesCeiling and PayloadBytesCeiling are the highest limits that can be
+	// set. Packets and payloads are held in memory as a whole, some of them twice, and
+	// sums of these lengths fit into an int of 32 bits.
+	PacketBytesCeiling  = 1 << 29
+	PayloadBytesCeiling = 1 << 29
+
 	// DefaultPacketBytes is the default limit of a whole packet.
 	DefaultPacketBytes = 16 << 20
 	// DefaultPacketBytesWebSocket is the same on WebSocket.
@@ -28,12 +34,12 @@ const (
 // Limits bounds what a decoder accepts. The zero value stands for the defaults.
 type Limits struct {
 	// PacketBytes bounds a whole packet: header, ext header and payload as sent.
-	// Default [DefaultPacketBytes].
+	// Default [DefaultPacketBytes], at most [PacketBytesCeiling].
 	PacketBytes int
 	// ExtBytes bounds the ext header. Default [ExtBytesMax].
 	ExtBytes int
 	// PayloadBytes bounds a payload after decompression. Default
-	// [DefaultPayloadBytes].
+	// [DefaultPayloadBytes], at most [PayloadBytesCeiling].
 	PayloadBytes int
 }
 
@@ -56,20 +62,18 @@ func (l Limits) Validate() error {
 	switch {
 	case l.PacketBytes != 0 && l.PacketBytes < HeaderBytes:
 		return fmt.Errorf("msgtrans: PacketBytes %d is below the header's %d", l.PacketBytes, HeaderBytes)
-	case int64(l.PacketBytes) > packetBytesCeiling:
-		return fmt.Errorf("msgtrans: PacketBytes %d is over the format's %d", l.PacketBytes, int64(packetBytesCeiling))
+	case l.PacketBytes > PacketBytesCeiling:
+		return fmt.Errorf("msgtrans: PacketBytes %d is over %d", l.PacketBytes, PacketBytesCeiling)
 	case l.ExtBytes < 0 || l.ExtBytes > ExtBytesMax:
 		return fmt.Errorf("msgtrans: ExtBytes %d is outside 0..%d", l.ExtBytes, ExtBytesMax)
-	case l.PayloadBytes < 0:
-		return fmt.Errorf("msgtrans: PayloadBytes %d is negative", l.PayloadBytes)
+	case l.PayloadBytes < 0 || l.PayloadBytes > PayloadBytesCeiling:
+		return fmt.Errorf("msgtrans: PayloadBytes %d is outside 0..%d", l.PayloadBytes, PayloadBytesCeiling)
 	}
 	return nil
 }
 
-const (
-	payloadBytesMax    = 1<<32 - 1
-	packetBytesCeiling = HeaderBytes + ExtBytesMax + payloadBytesMax
-)
+// payloadBytesMax is what payload_len can say.
+const payloadBytesMax = 1<<32 - 1
 
 // The defaults fit one into the other: an array of negative length does not compile.
 var (

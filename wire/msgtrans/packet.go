@@ -40,6 +40,19 @@ const (
 
 // Check reports why p cannot be sent, or nil.
 func (p *Packet) Check() error {
+	if err := p.CheckUnnumbered(ExtBytesMax); err != nil {
+		return err
+	}
+	if p.ID == 0 && p.Type != Response {
+		// A Response repeats whatever id the Request had, 0 included (section 10).
+		return ErrIDZero
+	}
+	return nil
+}
+
+// CheckUnnumbered is Check for a packet that has no id yet, with a limit on its ext
+// header: what passes cannot fail any more once it has an id.
+func (p *Packet) CheckUnnumbered(extBytesMax int) error {
 	switch {
 	case p.Type > Response:
 		return fmt.Errorf("%w: %d", ErrType, p.Type)
@@ -49,13 +62,10 @@ func (p *Packet) Check() error {
 		return ErrFragmented
 	case p.Flags&^sendableFlags != 0:
 		return fmt.Errorf("%w: %#04x", ErrFlags, uint16(p.Flags))
-	case len(p.Ext) > ExtBytesMax:
-		return fmt.Errorf("%w: %d bytes, at most %d", ErrExtTooLong, len(p.Ext), ExtBytesMax)
+	case len(p.Ext) > extBytesMax:
+		return fmt.Errorf("%w: %d bytes, at most %d", ErrExtTooLong, len(p.Ext), extBytesMax)
 	case int64(len(p.Payload)) > payloadBytesMax:
 		return fmt.Errorf("%w: payload of %d bytes", ErrPacketTooLong, len(p.Payload))
-	case p.ID == 0 && p.Type != Response:
-		// A Response repeats whatever id the Request had, 0 included (section 10).
-		return ErrIDZero
 	}
 	return nil
 }

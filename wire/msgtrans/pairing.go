@@ -132,10 +132,18 @@ func (p *Pairing[T]) Expire(now Instant, out []Ended[T]) []Ended[T] {
 	}
 }
 
-// Reset appends every pending request to out, the oldest first, forgets them
-// and starts the ids at 1 again. It is what a connection's end requires
-// (section 10).
+// Reset is Abandon, and starts the ids at 1 again. It is what a connection's end
+// requires (section 10).
 func (p *Pairing[T]) Reset(out []Ended[T]) []Ended[T] {
+	out = p.Abandon(out)
+	p.last, p.lapped = 0, false
+	return out
+}
+
+// Abandon appends every pending request to out, the oldest first, and forgets them.
+// The ids go on: it is for a connection whose peer sends nothing any more, to which
+// packets may still be sent.
+func (p *Pairing[T]) Abandon(out []Ended[T]) []Ended[T] {
 	var order []int32
 	for slot := p.slots[0].next; slot != 0; slot = p.slots[slot].next {
 		order = append(order, slot)
@@ -145,7 +153,6 @@ func (p *Pairing[T]) Reset(out []Ended[T]) []Ended[T] {
 		id := p.slots[slot].id
 		out = append(out, Ended[T]{ID: id, Value: p.remove(slot)})
 	}
-	p.last, p.lapped = 0, false
 	return out
 }
 
