@@ -29,6 +29,9 @@ type Options struct {
 	IdleTimeout time.Duration
 }
 
+// longest is what stands for ever: the library adds times without a look at overflow.
+const longest = 10 * 365 * 24 * time.Hour
+
 func (o Options) config(incomingStreams int64) *quicgo.Config {
 	if o.HandshakeTimeout <= 0 {
 		o.HandshakeTimeout = 10 * time.Second
@@ -36,6 +39,7 @@ func (o Options) config(incomingStreams int64) *quicgo.Config {
 	if o.IdleTimeout <= 0 {
 		o.IdleTimeout = 300 * time.Second
 	}
+	o.HandshakeTimeout, o.IdleTimeout = min(o.HandshakeTimeout, longest), min(o.IdleTimeout, longest)
 	return &quicgo.Config{
 		// The library gives up after twice this time.
 		HandshakeIdleTimeout:  o.HandshakeTimeout / 2,
@@ -84,6 +88,27 @@ func (c *Conn) Close() error { return c.CloseWith(CodeNormal, "") }
 
 // Closed is closed when the connection has ended, here or there.
 func (c *Conn) Closed() <-chan struct{} { return c.conn.Context().Done() }
+
+// Settle waits, after CloseWrite and the peer's, until nothing can be lost by a close:
+// a server for the client's close, a client for the server to have taken everything,
+// which then closes. Without it a close loses what is on its way.
+//
+// The server takes no second stream as long as it has not read the first to its end:
+// a client that may open one knows that it has.
+func (c *Conn) Settle(ctx context.Context) {
+	if c.own == nil {
+		select {
+		case <-c.Closed():
+		case <-ctx.Done():
+		}
+		return
+	}
+	s, err := c.conn.OpenStreamSync(ctx)
+	if err == nil {
+		s.CancelRead(0)
+		s.CancelWrite(0)
+	}
+}
 
 // LocalAddr is this end's address.
 func (c *Conn) LocalAddr() stdnet.Addr { return c.conn.LocalAddr() }

@@ -16,6 +16,8 @@
 //     NextProtos say, so off by default: QUIC refuses an offer that only one end makes.
 //  3. A server counts a connection from the first packet of its handshake, and
 //     ends the count when the connection or the handshake has ended.
+//  4. Where both ends have ended their direction, it is the client that closes, when
+//     the server has read everything: a close loses what has not arrived.
 //
 // # What it does not do
 //

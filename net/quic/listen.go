@@ -12,11 +12,23 @@ import (
 // ListenOptions is what a server may set beside Options.
 type ListenOptions struct {
 	Options
-	// Admit is asked at the first packet of a handshake. It returns false to refuse,
-	// or what is to be called once when the connection or its handshake has ended.
-	// Nil admits everybody.
-	Admit func(remote stdnet.Addr) (release func(), ok bool)
+	// Admit is asked at the first packet of a handshake. It returns nil to refuse, or
+	// the place that the connection takes. Nil admits everybody.
+	Admit func(remote stdnet.Addr) Place
+	// Doubt is asked before Admit whether a client has to prove first that it gets what
+	// is sent to its address (RFC 9000, section 8.1.2), which costs it a round trip. It
+	// is for a server under load. Nil never doubts.
+	Doubt func(remote stdnet.Addr) bool
 }
+
+// Place is what a connection takes from the first packet of its handshake on.
+type Place interface {
+	// Ended is called once, when the connection or its handshake has ended because of err.
+	Ended(err error)
+}
+
+// placeKey finds the Place in a connection's context.
+type placeKey struct{}
 
 // Listener accepts connections on one UDP socket.
 type Listener struct {
@@ -40,15 +52,15 @@ func Listen(addr string, conf *tls.Config, o ListenOptions) (*Listener, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &quicgo.Transport{Conn: socket}
+	t := &quicgo.Transport{Conn: socket, VerifySourceAddress: o.Doubt}
 	if o.Admit != nil {
 		t.ConnContext = func(ctx context.Context, info *quicgo.ClientInfo) (context.Context, error) {
-			release, ok := o.Admit(info.RemoteAddr)
-			if !ok {
+			place := o.Admit(info.RemoteAddr)
+			if place == nil {
 				return nil, errNotAdmitted
 			}
-			context.AfterFunc(ctx, release)
-			return ctx, nil
+			context.AfterFunc(ctx, func() { place.Ended(context.Cause(ctx)) })
+			return context.WithValue(ctx, placeKey{}, place), nil
 		}
 	}
 	l, err := t.Listen(conf, o.config(1))
@@ -81,6 +93,12 @@ type Incoming struct{ conn *quicgo.Conn }
 
 // RemoteAddr is the client's address.
 func (i *Incoming) RemoteAddr() stdnet.Addr { return i.conn.RemoteAddr() }
+
+// Place is what Admit returned, nil without Admit.
+func (i *Incoming) Place() Place {
+	p, _ := i.conn.Context().Value(placeKey{}).(Place)
+	return p
+}
 
 // Stream waits until the client has written.
 func (i *Incoming) Stream(ctx context.Context) (*Conn, error) {

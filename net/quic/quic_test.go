@@ -20,6 +20,11 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
+// placeFunc is a Place that calls itself.
+type placeFunc func(err error)
+
+func (f placeFunc) Ended(err error) { f(err) }
+
 func certificates() (server, client *tls.Config) {
 	s := httptest.NewTLSServer(nil)
 	defer s.Close()
@@ -33,12 +38,12 @@ func certificates() (server, client *tls.Config) {
 func TestOneStream(t *testing.T) {
 	server, client := certificates()
 	var places atomic.Int64
-	l, err := Listen("127.0.0.1:0", server, ListenOptions{Admit: func(stdnet.Addr) (func(), bool) {
+	l, err := Listen("127.0.0.1:0", server, ListenOptions{Admit: func(stdnet.Addr) Place {
 		if places.Add(1) > 1 {
 			places.Add(-1)
-			return nil, false
+			return nil
 		}
-		return func() { places.Add(-1) }, true
+		return placeFunc(func(error) { places.Add(-1) })
 	}})
 	if err != nil {
 		t.Fatal(err)
@@ -129,5 +134,97 @@ func TestALPN(t *testing.T) {
 			_ = conn.Close()
 		}
 		_ = l.Close()
+	}
+}
+
+// Goal: two ends that end their direction at the same time and then close lose
+// nothing that they have written.
+func TestSettle(t *testing.T) {
+	server, client := certificates()
+	l, err := Listen("127.0.0.1:0", server, ListenOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	const size = 1 << 20
+	// use writes, ends its direction at once, and reads only then.
+	use := func(c *Conn) (int64, error) {
+		wrote := make(chan error, 1)
+		go func() {
+			_, err := c.Write(make([]byte, size))
+			wrote <- errors.Join(err, c.CloseWrite())
+		}()
+		n, err := io.Copy(io.Discard, c)
+		err = errors.Join(err, <-wrote)
+		c.Settle(ctx)
+		return n, errors.Join(err, c.Close())
+	}
+	for range 20 {
+		served := make(chan error, 1)
+		go func() {
+			i, err := l.Accept(ctx)
+			if err != nil {
+				served <- err
+				return
+			}
+			c, err := i.Stream(ctx)
+			if err != nil {
+				served <- err
+				return
+			}
+			n, err := use(c)
+			if n != size {
+				err = errors.Join(err, io.ErrUnexpectedEOF)
+			}
+			served <- err
+		}()
+		c, err := Dial(ctx, l.Addr().String(), client, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n, err := use(c); n != size || err != nil {
+			t.Fatalf("the client got %d bytes, %v", n, err)
+		}
+		if err := <-served; err != nil {
+			t.Fatalf("the server: %v", err)
+		}
+		if ctx.Err() != nil {
+			t.Fatal("nobody closed")
+		}
+	}
+}
+
+// Goal: a client in doubt has to prove its address and is served then; a handshake
+// that fails says so to its place.
+func TestDoubtAndEnded(t *testing.T) {
+	server, client := certificates()
+	var doubted atomic.Int64
+	ended := make(chan error, 1)
+	l, err := Listen("127.0.0.1:0", server, ListenOptions{
+		Admit: func(stdnet.Addr) Place { return placeFunc(func(err error) { ended <- err }) },
+		Doubt: func(stdnet.Addr) bool { doubted.Add(1); return true },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	c, err := Dial(t.Context(), l.Addr().String(), client, Options{})
+	if err != nil || doubted.Load() == 0 {
+		t.Fatal(err, doubted.Load())
+	}
+	if i, err := l.Accept(t.Context()); err != nil || i.Place() == nil {
+		t.Fatal(err)
+	}
+	_ = c.Close()
+	if code, ok := RemoteCode(<-ended); !ok || code != CodeNormal {
+		t.Fatalf("the end of a connection: %v, %v", code, ok)
+	}
+	if _, err := Dial(t.Context(), l.Addr().String(), nil, Options{}); err == nil {
+		t.Fatal("an unknown certificate was taken")
+	}
+	if err := <-ended; err == nil {
+		t.Fatal("a handshake failed for no reason")
 	}
 }

@@ -2,6 +2,7 @@ package ws
 
 import (
 	"bufio"
+	"bytes"
 	"errors"
 	stdnet "net"
 	"net/http"
@@ -31,7 +32,8 @@ func Accept(w http.ResponseWriter, r *http.Request, o AcceptOptions) (*Conn, err
 	if err != nil {
 		return nil, err
 	}
-	return newConn(c, &hijack.conn.cork, hijack.conn, o.MessageBytesMax), nil
+	conn := &Conn{ws: c, cork: &hijack.conn.cork, in: &hijack.conn.in, under: hijack.conn}
+	return conn.limited(o.MessageBytesMax), nil
 }
 
 // hijacker hands out the server's connection with its writes corked.
@@ -49,7 +51,13 @@ func (h *hijacker) Hijack() (stdnet.Conn, *bufio.ReadWriter, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	h.conn = newCorkConn(c)
+	// What has come right behind the handshake is read through the connection, too.
+	early, err := rw.Reader.Peek(rw.Reader.Buffered())
+	if err != nil {
+		return nil, nil, err
+	}
+	h.conn = newCorkConn(c, bytes.Clone(early))
+	rw.Reader.Reset(h.conn)
 	rw.Writer.Reset(h.conn)
 	return h.conn, rw, nil
 }

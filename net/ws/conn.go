@@ -31,16 +31,19 @@ const (
 
 // Conn moves binary messages. Next and Write may be used by one goroutine each.
 type Conn struct {
-	ws    *websocket.Conn
-	cork  *cork
-	under io.Closer // what the cork stands on
-	buf   []byte
-	texts atomic.Uint64
+	ws     *websocket.Conn
+	client bool
+	cork   *cork
+	in     *inflow
+	under  io.Closer // what the cork stands on
+	buf    []byte
+	texts  atomic.Uint64
 }
 
-func newConn(c *websocket.Conn, k *cork, under io.Closer, messageBytesMax int) *Conn {
-	c.SetReadLimit(int64(messageBytesMax))
-	return &Conn{ws: c, cork: k, under: under}
+// limited sets the limit of a new connection.
+func (c *Conn) limited(messageBytesMax int) *Conn {
+	c.ws.SetReadLimit(int64(messageBytesMax))
+	return c
 }
 
 // Subprotocol returns what was agreed on, empty if nothing was.
@@ -49,16 +52,19 @@ func (c *Conn) Subprotocol() string { return c.ws.Subprotocol() }
 // Texts returns how many text messages were read past.
 func (c *Conn) Texts() uint64 { return c.texts.Load() }
 
-// Written returns how many bytes the system has taken, also of a message that is on
-// its way.
+// Written returns how many bytes of messages the system has taken, also of one that is
+// on its way.
 func (c *Conn) Written() uint64 { return c.cork.written.Load() }
 
 // Next returns the next binary message, borrowed until the next call. It returns
-// io.EOF after the peer's regular close.
+// io.EOF after the peer's regular close; Write goes on until Finish.
 func (c *Conn) Next() ([]byte, error) {
 	for {
 		typ, r, err := c.ws.Reader(context.Background())
 		if err != nil {
+			if c.in.ended.Load() && errors.Is(err, io.EOF) {
+				return nil, io.EOF
+			}
 			return nil, readError(err)
 		}
 		if typ != websocket.MessageBinary {
@@ -97,14 +103,10 @@ func (c *Conn) readMessage(r io.Reader) ([]byte, error) {
 	}
 }
 
-// readError gives a regular close the name that streams have for it. The library
-// wraps io.EOF when the connection broke, which is the contrary.
+// readError tells a broken connection from a regular end. The library wraps io.EOF
+// when the connection broke, which is the contrary.
 func readError(err error) error {
-	switch websocket.CloseStatus(err) {
-	case websocket.StatusNormalClosure, websocket.StatusGoingAway:
-		return io.EOF
-	case -1:
-	default:
+	if websocket.CloseStatus(err) != -1 {
 		return fmt.Errorf("ws: %w", err)
 	}
 	if errors.Is(err, io.EOF) {
@@ -129,12 +131,6 @@ func (c *Conn) Write(buf []byte, ends []int) error {
 		start = end
 	}
 	return c.cork.release()
-}
-
-// Finish sends a close frame and waits for the peer's, at most for a few seconds.
-// Somebody must be calling Next meanwhile.
-func (c *Conn) Finish(status int, reason string) error {
-	return c.ws.Close(websocket.StatusCode(status), reason)
 }
 
 // failPatience bounds how long Fail waits for the peer.

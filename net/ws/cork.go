@@ -1,6 +1,7 @@
 package ws
 
 import (
+	"bytes"
 	"io"
 	stdnet "net"
 	"sync"
@@ -20,20 +21,25 @@ type cork struct {
 	buf  []byte
 	err  error // the first failure; a frame that was lost cannot be skipped
 
-	written atomic.Uint64 // bytes that w took
+	finished bool // the close frame has been written
+
+	written atomic.Uint64 // bytes of what was held that w took
 }
 
 // pieceBytes bounds what is written at once, so that a large message which a slow
 // peer takes is seen to move.
 const pieceBytes = 128 << 10
 
-// put writes p to w, piece by piece.
+// put writes p to w, piece by piece. It counts what belongs to messages: what the
+// library writes of its own accord, like the answers to pings, is not held.
 func (c *cork) put(p []byte) (int, error) {
 	total := 0
 	for len(p) > 0 {
 		n, err := c.w.Write(p[:min(len(p), pieceBytes)])
 		total += n
-		c.written.Add(uint64(n))
+		if c.held {
+			c.written.Add(uint64(n))
+		}
 		if err != nil {
 			return total, err
 		}
@@ -47,6 +53,9 @@ func (c *cork) Write(p []byte) (int, error) {
 	defer c.mu.Unlock()
 	if c.err != nil {
 		return 0, c.err
+	}
+	if c.finished {
+		return len(p), nil
 	}
 	if !c.held {
 		return c.put(p)
@@ -72,8 +81,9 @@ func (c *cork) hold() {
 func (c *cork) release() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	err := c.flush()
 	c.held = false
-	return c.flush()
+	return err
 }
 
 func (c *cork) flush() error {
@@ -85,27 +95,32 @@ func (c *cork) flush() error {
 	return c.err
 }
 
-// corkConn is a server's connection with its writes corked.
+// corkConn is a server's connection with its writes corked and its reads watched.
 type corkConn struct {
 	stdnet.Conn
 	cork cork
+	in   inflow
 }
 
-func newCorkConn(c stdnet.Conn) *corkConn {
-	return &corkConn{Conn: c, cork: cork{w: c}}
+// newCorkConn makes one of c, of which early has been read already.
+func newCorkConn(c stdnet.Conn, early []byte) *corkConn {
+	return &corkConn{Conn: c, cork: cork{w: c}, in: inflow{r: io.MultiReader(bytes.NewReader(early), c)}}
 }
 
+func (c *corkConn) Read(p []byte) (int, error)  { return c.in.Read(p) }
 func (c *corkConn) Write(p []byte) (int, error) { return c.cork.Write(p) }
 
 // corkBody is a client's connection, which the HTTP client hands out as the body
-// of its response, with its writes corked.
+// of its response, with its writes corked and its reads watched.
 type corkBody struct {
 	io.ReadWriteCloser
 	cork cork
+	in   inflow
 }
 
 func newCorkBody(b io.ReadWriteCloser) *corkBody {
-	return &corkBody{ReadWriteCloser: b, cork: cork{w: b}}
+	return &corkBody{ReadWriteCloser: b, cork: cork{w: b}, in: inflow{r: b}}
 }
 
+func (c *corkBody) Read(p []byte) (int, error)  { return c.in.Read(p) }
 func (c *corkBody) Write(p []byte) (int, error) { return c.cork.Write(p) }

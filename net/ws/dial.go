@@ -68,7 +68,8 @@ func Dial(ctx context.Context, url string, o DialOptions) (*Conn, Peer, error) {
 		return nil, peer, errors.New("ws: the HTTP client returned no writable body")
 	}
 	peer.TLS = resp.TLS
-	return newConn(c, &upgrade.body.cork, upgrade.body, o.MessageBytesMax), peer, nil
+	conn := &Conn{ws: c, client: true, cork: &upgrade.body.cork, in: &upgrade.body.in, under: upgrade.body}
+	return conn.limited(o.MessageBytesMax), peer, nil
 }
 
 // upgrader corks the connection that comes with a switch of protocols.

@@ -5,8 +5,10 @@
 //
 // [Dial] or [Accept] make the opening handshake, with the subprotocols that the
 // caller offers. One goroutine calls Next, one calls Write. Finish sends the
-// close frame and waits for the peer's; Fail does when the peer is at fault, and
-// has little patience; Abort ends everything at once and unblocks both.
+// close frame, and Next still returns what comes before the peer's; a peer that has
+// sent its own may be written to until Finish. Fail sends one to a peer that is at
+// fault and waits for a moment for the answer; Abort ends everything at once and
+// unblocks both.
 //
 // # Invariants
 //
