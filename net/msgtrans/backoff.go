@@ -1,6 +1,7 @@
 package msgtrans
 
 import (
+	"errors"
 	"math/rand/v2"
 	"time"
 )
@@ -16,7 +17,23 @@ type Backoff struct {
 	Max time.Duration
 	// Attempts bounds the attempts in a row; then the client is closed with the last
 	// error. 0 stands for no bound.
+	//
+	// The count goes on, and the wait grows, until a connection has proved itself: until
+	// a packet has come on it or it has lasted for Max.
 	Attempts int
+}
+
+// Validate reports the first field that cannot be kept.
+func (b Backoff) Validate() error {
+	switch {
+	case b.Min < 0:
+		return errors.New("msgtrans: Reconnect.Min is negative")
+	case b.Max < 0:
+		return errors.New("msgtrans: Reconnect.Max is negative")
+	case b.Attempts < 0:
+		return errors.New("msgtrans: Reconnect.Attempts is negative")
+	}
+	return nil
 }
 
 func (b Backoff) withDefaults() Backoff {
@@ -30,7 +47,7 @@ func (b Backoff) withDefaults() Backoff {
 func (b Backoff) delay(n int) time.Duration {
 	d := b.Min
 	for ; n > 1 && d < b.Max; n-- {
-		d *= 2
+		d += min(d, b.Max-d)
 	}
 	d = min(d, b.Max)
 	return d - time.Duration(rand.Int64N(int64(d)/2+1))

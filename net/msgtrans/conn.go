@@ -47,6 +47,7 @@ type Conn struct {
 	ended  chan struct{} // closed by end
 	done   chan struct{} // closed when nothing of the connection runs any more
 	onDone func(*Conn)
+	closed sync.Once // EventClosed was reported
 
 	// requestCtx ends with the connection, messageCtx only when it is closed hard or done.
 	requestCtx, messageCtx         context.Context
@@ -58,6 +59,8 @@ type Conn struct {
 	writerIdle bool
 	gathering  atomic.Int64 // when the batch was begun that the writer gathers; 0 if it does not
 	err        error
+	age        time.Duration // when err was set
+	unwritten  int           // packets that were queued or being written when err was set
 	quiet      chan struct{} // closed when a draining connection has nothing under way
 	deadline   *time.Timer
 	deadlineAt wire.Instant // when the timer fires; 0 when it is not running
@@ -138,9 +141,10 @@ func (c *Conn) Close() error {
 
 // Shutdown ends the connection gracefully: it waits until what was accepted is
 // handled, what is pending has its Response and what was sent is written, and for
-// the peer to end its side. When ctx ends first it does what Close does and
-// returns ErrTimeout or the cancellation. It must not be called by a handler of
-// the connection, which it would wait for.
+// the peer to end its side, for at most DrainTimeout. When ctx ends first it does what
+// Close does and returns ErrTimeout or the cancellation. It returns nil only if the peer
+// has taken everything; otherwise why the connection ended. It must not be called by a
+// handler of the connection, which it would wait for.
 func (c *Conn) Shutdown(ctx context.Context) error {
 	c.drain()
 	select {
@@ -150,12 +154,15 @@ func (c *Conn) Shutdown(ctx context.Context) error {
 		_ = c.Close()
 		return contextError("shutdown", ctx)
 	}
-	return c.hangUp(ctx, &Error{Op: "shutdown", Kind: ErrClosed, Cause: errLocalClosed})
+	if err := c.hangUp(ctx); err != nil {
+		return err
+	}
+	return c.loss()
 }
 
 // hangUp tells the peer that nothing follows, waits for its end and ends the
-// connection because of why.
-func (c *Conn) hangUp(ctx context.Context, why error) error {
+// connection.
+func (c *Conn) hangUp(ctx context.Context) error {
 	patience, cancel := context.WithTimeout(ctx, c.set.DrainTimeout)
 	defer cancel()
 	told := make(chan struct{})
@@ -167,7 +174,7 @@ func (c *Conn) hangUp(ctx context.Context, why error) error {
 	case <-c.ended:
 	case <-patience.Done():
 	}
-	c.end(why)
+	c.end(&Error{Op: "shutdown", Kind: ErrTimeout, Cause: errNoEnd})
 	<-told
 	select {
 	case <-c.done:
@@ -176,6 +183,17 @@ func (c *Conn) hangUp(ctx context.Context, why error) error {
 		_ = c.Close()
 		return contextError("shutdown", ctx)
 	}
+}
+
+// loss returns why something that was accepted for sending may not have arrived, nil
+// if the connection has ended regularly after all of it.
+func (c *Conn) loss() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if kind := kindOfEnd(c.err); c.unwritten > 0 || kind != ErrClosed {
+		return &Error{Op: "shutdown", Kind: kind, Cause: fmt.Errorf("what was sent last may be lost, %d packets were not written: %w", c.unwritten, c.err)}
+	}
+	return nil
 }
 
 // drain refuses new messages and requests of this end.
@@ -210,7 +228,8 @@ func (c *Conn) end(why error) {
 		return
 	}
 	c.state.Store(stateEnded)
-	c.err = why
+	c.err, c.age = why, time.Duration(c.now())
+	c.unwritten = c.out.packets
 	rejected := c.pairing.Reset(nil)
 	c.out.abandon()
 	if c.deadline != nil {
@@ -221,13 +240,13 @@ func (c *Conn) end(why error) {
 	close(c.ended)
 	c.cancelRequests()
 	c.in.close(false)
-	c.link.abort(why)
+	for _, r := range rejected {
+		r.Value.complete(Message{}, during("request", why))
+	}
+	c.link.abort(why) // may take a moment
 	select {
 	case c.wake <- struct{}{}:
 	default:
-	}
-	for _, r := range rejected {
-		r.Value.complete(Message{}, during("request", why))
 	}
 }
 
@@ -237,11 +256,23 @@ func (c *Conn) exit() {
 		return
 	}
 	c.cancelMessages()
-	c.event(Event{Kind: EventClosed, Err: c.Err()})
+	c.reportClosed()
 	if c.onDone != nil {
 		c.onDone(c)
 	}
 	close(c.done)
+}
+
+// reportClosed reports the end of the connection, once. The second to call it waits.
+func (c *Conn) reportClosed() {
+	c.closed.Do(func() { c.event(Event{Kind: EventClosed, Err: c.Err()}) })
+}
+
+// lasted is how long a connection that has ended did.
+func (c *Conn) lasted() time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.age
 }
 
 func (c *Conn) event(e Event) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	wire "github.com/mortarmq/mortarmq/wire/msgtrans"
 )
@@ -24,6 +25,9 @@ var (
 	ErrRemote = errors.New("broken by the peer")
 	// ErrLimit says that a limit was hit; which one, says the cause.
 	ErrLimit = errors.New("limit")
+	// ErrInvalid says that the call itself is wrong: a message that the format cannot
+	// carry, a second answer to a request. Nothing was sent.
+	ErrInvalid = errors.New("invalid")
 )
 
 // Error is what was being done, the kind of failure and its cause.
@@ -35,10 +39,17 @@ type Error struct {
 
 func (e *Error) Error() string {
 	if e.Cause == nil {
-		return fmt.Sprintf("msgtrans: %s: %v", e.Op, e.Kind)
+		return fmt.Sprintf("%s%s: %v", prefix, e.Op, e.Kind)
 	}
-	return fmt.Sprintf("msgtrans: %s: %v: %v", e.Op, e.Kind, e.Cause)
+	// The causes have the prefix of their package, too; once is enough.
+	return prefix + strings.ReplaceAll(fmt.Sprintf("%s: %v: %v", e.Op, e.Kind, e.Cause), prefix, "")
 }
+
+// prefix is in front of every error of this package.
+const prefix = "msgtrans: "
+
+// unsent returns the cause of an error after which the packet may go elsewhere.
+func unsent(why error) error { return fmt.Errorf("%w: %w", errUnsent, why) }
 
 // Unwrap makes errors.Is find both the kind and the cause.
 func (e *Error) Unwrap() []error {
@@ -74,9 +85,20 @@ func kindOf(err error) error {
 	return ErrRemote
 }
 
+// unsendable returns what is wrong with a message before anything is sent of it.
+func unsendable(op string, err error) error {
+	if wire.IsLimit(err) {
+		return &Error{Op: op, Kind: ErrLimit, Cause: err}
+	}
+	return &Error{Op: op, Kind: ErrInvalid, Cause: err}
+}
+
 // contextError returns why ctx ended the operation op.
 func contextError(op string, ctx context.Context) error {
 	cause := context.Cause(ctx)
+	if !errors.Is(cause, ctx.Err()) {
+		cause = fmt.Errorf("%w: %w", ctx.Err(), cause) // of WithCancelCause
+	}
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return &Error{Op: op, Kind: ErrTimeout, Cause: cause}
 	}
@@ -94,4 +116,5 @@ func endOf(op string, err error) error {
 var (
 	errPeerClosed  = errors.New("by the peer")
 	errLocalClosed = errors.New("by this end")
+	errNoEnd       = errors.New("the peer has not ended its side")
 )

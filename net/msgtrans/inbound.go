@@ -134,7 +134,7 @@ func (i *inbound) returned(turn uint32) {
 func (c *Conn) handle(i *inbound) {
 	if i.request {
 		turn := i.turn()
-		c.set.OnRequest(c.requestCtx, Request{Message: i.message, in: i, turn: turn})
+		c.set.OnRequest(c.requestCtx, Request{Message: i.message, conn: c, in: i, turn: turn})
 		i.returned(turn)
 		return
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"math"
 	stdnet "net"
 	"strings"
 	"sync"
@@ -295,6 +296,7 @@ func TestAcceptHook(t *testing.T) {
 func TestOptionsAreChecked(t *testing.T) {
 	for _, o := range []Options{
 		{PendingMax: -1}, {IdleTimeout: -1}, {SendBytes: -1}, {HandlersMax: -1},
+		{Limits: Limits{PayloadBytes: math.MaxInt}}, {Limits: Limits{PacketBytes: math.MaxInt}}, {Limits: Limits{ExtBytes: -1}}, {Limits: Limits{PacketBytes: -1}},
 		{Limits: Limits{PacketBytes: 15}}, {Limits: Limits{ExtBytes: 65536}}, {Limits: Limits{PayloadBytes: -1}},
 	} {
 		if _, err := Listen(ServerOptions{Options: o}, "tcp://127.0.0.1:0"); err == nil {
@@ -302,6 +304,16 @@ func TestOptionsAreChecked(t *testing.T) {
 		}
 		if _, err := Dial(t.Context(), "tcp://127.0.0.1:1", ClientOptions{Options: o}); err == nil || errors.Is(err, ErrRefused) {
 			t.Errorf("%+v was taken by a client: %v", o, err)
+		}
+	}
+	for _, b := range []Backoff{{Min: -1}, {Max: -1}, {Attempts: -1}} {
+		if _, err := Dial(t.Context(), "tcp://127.0.0.1:1", ClientOptions{Reconnect: b}); err == nil || errors.Is(err, ErrRefused) {
+			t.Errorf("%+v was taken by a client: %v", b, err)
+		}
+	}
+	for _, o := range []ServerOptions{{ConnsMax: -1}, {Origins: []string{"ok", "[a"}}} {
+		if _, err := Listen(o, "tcp://127.0.0.1:0"); err == nil {
+			t.Errorf("%+v was taken by a server", o)
 		}
 	}
 	for _, addr := range []string{"", "tcp://", "tcp://host", "tcp://127.0.0.1:1/path", "udp://127.0.0.1:1", "ws://", "127.0.0.1:1", "wss://127.0.0.1:0/", "quic://127.0.0.1:0"} {
@@ -345,6 +357,26 @@ func TestSentBytesAreCopied(t *testing.T) {
 	for n, b := range got {
 		if !bytes.Equal(b, bytes.Repeat([]byte{byte(n)}, 100)) {
 			t.Fatalf("message %d is %x", n, b)
+		}
+	}
+}
+
+// Goal: the longest times that can be set are kept: nothing ends at once because a sum
+// overflows.
+func TestLongestTimes(t *testing.T) {
+	noLeaks(t)
+	const ever = time.Duration(math.MaxInt64)
+	o := Options{RequestTimeout: ever, HandshakeTimeout: ever, IdleTimeout: ever, DrainTimeout: ever, OnRequest: echo}
+	for _, tr := range allTransports {
+		_, addr := serve(t, tr, ServerOptions{Options: o, Accept: func(context.Context, *Peer) error { return nil }})
+		c := dial(t, addr, ClientOptions{Options: o, Reconnect: Backoff{Min: ever, Max: ever}})
+		for range 10 {
+			if _, err := c.Request(t.Context(), Message{}); err != nil {
+				t.Fatalf("%s: %v", tr, err)
+			}
+		}
+		if err := c.Shutdown(t.Context()); err != nil {
+			t.Fatalf("%s: %v", tr, err)
 		}
 	}
 }

@@ -23,7 +23,7 @@ type link interface {
 	// in the end io.EOF.
 	finish() error
 	// linger waits, after finish and the peer's end, until what was written cannot be
-	// lost by abort any more, or until ctx ends.
+	// lost by abort any more, at either end, or until ctx ends.
 	linger(ctx context.Context)
 	// abort ends everything at once; err says why. It unblocks next and write.
 	abort(err error)
@@ -58,9 +58,9 @@ type streamLink struct {
 	failed error // of Read, kept until the packets before it are taken
 	// closeWith replaces Close where the transport can say why.
 	closeWith func(err error)
-	// closed is closed by the peer's close, where abort would lose what is not
-	// acknowledged. Nil where the transport sees to that itself.
-	closed <-chan struct{}
+	// settle is linger where abort would lose what is on its way. Nil where the
+	// transport sees to that itself.
+	settle func(ctx context.Context)
 	taken  atomic.Uint64 // bytes, by the transport
 }
 
@@ -124,12 +124,8 @@ func (l *streamLink) written() uint64 { return l.taken.Load() }
 func (l *streamLink) finish() error { return l.rw.CloseWrite() }
 
 func (l *streamLink) linger(ctx context.Context) {
-	if l.closed == nil {
-		return
-	}
-	select {
-	case <-l.closed:
-	case <-ctx.Done():
+	if l.settle != nil {
+		l.settle(ctx)
 	}
 }
 

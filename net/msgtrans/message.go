@@ -21,7 +21,7 @@ type Message struct {
 	// Compression is what to compress the payload with, and on receipt what it came
 	// compressed with. Payload itself is never compressed here.
 	Compression Compression
-	// Ext is the ext header, at most 65535 bytes.
+	// Ext is the ext header, at most Limits.ExtBytes.
 	Ext     []byte
 	Payload []byte
 }
@@ -33,27 +33,27 @@ type Message struct {
 // the request is over, whichever is later. Then the buffer serves another message.
 type Request struct {
 	Message
-	in   *inbound
+	conn *Conn
+	in   *inbound // serves another connection when the request is over
 	turn uint32
 }
 
-var errAnswered = errors.New("msgtrans: reply: the request has been answered or given up")
+var errAnswered = &Error{Op: "reply", Kind: ErrInvalid, Cause: errors.New("the request has been answered or given up")}
 
-// Conn is where the request came from.
-func (r Request) Conn() *Conn { return r.in.conn }
+// Conn is where the request came from, also when it is over.
+func (r Request) Conn() *Conn { return r.conn }
 
 // Reply answers the request, waiting for room in the send queue until ctx ends.
-// After an error other than "answered already" the request is not answered, and
-// Reply may be called again.
+// After an error other than "answered already", which is an ErrInvalid, the request
+// is not answered, and Reply may be called again.
 func (r Request) Reply(ctx context.Context, m Message) error {
 	was, ok := r.in.enter(r.turn)
 	if !ok {
 		return errAnswered
 	}
-	c := r.in.conn
 	p := m.packet(wire.Response)
 	p.ID = r.ID
-	if err := c.send(ctx, "reply", &p, m.Compression, nil); err != nil {
+	if err := r.conn.send(ctx, "reply", &p, m.Compression, nil); err != nil {
 		r.in.leave(r.turn, was)
 		return err
 	}
@@ -69,7 +69,7 @@ func (r Request) Hold() { r.in.hold(r.turn) }
 // Release gives a request up without an answer: the peer will run into its timeout.
 func (r Request) Release() {
 	if _, ok := r.in.enter(r.turn); ok {
-		r.in.conn.stats.unanswered.Add(1)
+		r.conn.stats.unanswered.Add(1)
 		r.in.over(r.turn)
 	}
 }

@@ -3,7 +3,9 @@ package msgtrans
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
+	"path"
 	"sync"
 	"time"
 
@@ -52,7 +54,9 @@ type Options struct {
 	// PendingMax bounds the requests that wait for their Response on a connection; one
 	// more fails with ErrLimit. Default 1024.
 	PendingMax int
-	// RequestTimeout bounds a request whose context has no earlier deadline. Default 10 s.
+	// RequestTimeout bounds a request whose context has no earlier deadline, from the
+	// call to the Response: the waits for a connection and for room in the send queue are
+	// part of it. Default 10 s.
 	RequestTimeout time.Duration
 	// HandshakeTimeout bounds the transport's handshake, the Accept hook and the first
 	// packet that it wants to see. Default 10 s.
@@ -65,8 +69,9 @@ type Options struct {
 	// Default 10 s.
 	DrainTimeout time.Duration
 	// SendPackets and SendBytes bound the packets that are queued or being written. A
-	// sender waits for room until its context ends, in the order of arrival; a packet
-	// over SendBytes waits for the queue to be empty. Defaults 1024 and 16 MiB.
+	// sender waits for room until its context ends, a request also at most for
+	// RequestTimeout, in the order of arrival; a packet over SendBytes waits for the queue
+	// to be empty. Defaults 1024 and 16 MiB.
 	SendPackets int
 	SendBytes   int
 	// InboundPackets and InboundBytes bound what was accepted and is not yet handled;
@@ -139,11 +144,35 @@ type ServerOptions struct {
 	Origins []string
 }
 
+// Validate reports the first option that cannot be kept.
+func (o *ServerOptions) Validate() error {
+	if err := o.Options.Validate(); err != nil {
+		return err
+	}
+	if o.ConnsMax < 0 {
+		return errors.New("msgtrans: ConnsMax is negative")
+	}
+	for _, pattern := range o.Origins {
+		if _, err := path.Match(pattern, ""); err != nil {
+			return fmt.Errorf("msgtrans: Origins: %q: %w", pattern, err)
+		}
+	}
+	return nil
+}
+
 // ClientOptions is how a client connects.
 type ClientOptions struct {
 	Options
 	// Reconnect says how to dial again when a connection has ended.
 	Reconnect Backoff
+}
+
+// Validate reports the first option that cannot be kept.
+func (o *ClientOptions) Validate() error {
+	if err := o.Options.Validate(); err != nil {
+		return err
+	}
+	return o.Reconnect.Validate()
 }
 
 // settings is Options with the defaults filled in, for one transport.

@@ -114,6 +114,19 @@ func (o *outbox) grant() {
 	}
 }
 
+// giveUpRequests fails the Requests that wait for room: the peer will not answer.
+func (o *outbox) giveUpRequests(why error) {
+	o.waiters = slices.DeleteFunc(o.waiters, func(w *waiter) bool {
+		if w.packet.Type != wire.Request {
+			return false
+		}
+		w.err = &Error{Op: w.op, Kind: ErrClosed, Cause: unsent(why)}
+		close(w.ready)
+		return true
+	})
+	o.grant() // the next one may be smaller
+}
+
 // abandon wakes every waiter without room: the connection has ended.
 func (o *outbox) abandon() {
 	for _, w := range o.waiters {

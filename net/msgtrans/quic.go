@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	stdnet "net"
+	"sync"
+	"sync/atomic"
 
 	"github.com/mortarmq/mortarmq/net/quic"
 )
@@ -11,7 +13,7 @@ import (
 // newQUICLink moves packets over the stream of c.
 func newQUICLink(c *quic.Conn, s *settings) link {
 	l := newStreamLink(quicStream{c}, s)
-	l.closed = c.Closed()
+	l.settle = c.Settle
 	l.closeWith = func(err error) {
 		code := quic.CodeNormal
 		switch {
@@ -71,6 +73,7 @@ type quicListener struct {
 	listener *quic.Listener
 	address  address
 	set      *settings
+	open     sync.WaitGroup // connections, handshakes included
 }
 
 func listenQUIC(s *Server, a address, set *settings) (listener, error) {
@@ -78,9 +81,15 @@ func listenQUIC(s *Server, a address, set *settings) (listener, error) {
 	var err error
 	l.listener, err = quic.Listen(a.host, set.TLS, quic.ListenOptions{
 		Options: set.quicOptions(),
-		Admit: func(remote stdnet.Addr) (func(), bool) {
-			return s.admit(Peer{Transport: QUIC, Remote: remote})
+		Admit: func(remote stdnet.Addr) quic.Place {
+			p := Peer{Transport: QUIC, Remote: remote}
+			if pl, ok := s.admit(p); ok {
+				l.open.Add(1)
+				return &quicPlace{place: pl, peer: p, open: &l.open}
+			}
+			return nil
 		},
+		Doubt: func(stdnet.Addr) bool { return s.crowded() },
 	})
 	if err != nil {
 		return nil, err
@@ -91,7 +100,11 @@ func listenQUIC(s *Server, a address, set *settings) (listener, error) {
 
 func (l *quicListener) addr() address { return l.address }
 func (l *quicListener) stop()         { _ = l.listener.Stop() }
-func (l *quicListener) close()        { _ = l.listener.Close() }
+
+func (l *quicListener) close() {
+	_ = l.listener.Close()
+	l.open.Wait()
+}
 
 func (l *quicListener) serve() {
 	accept := func() (*quic.Incoming, error) { return l.listener.Accept(l.server.ctx) }
@@ -107,9 +120,31 @@ func (l *quicListener) serve() {
 	})
 }
 
+// quicPlace is a place whose socket, as it were, is the QUIC connection.
+type quicPlace struct {
+	*place
+	peer  Peer
+	open  *sync.WaitGroup
+	taken atomic.Bool // by handshake, which knows better what became of it
+}
+
+// Ended is called when the connection has ended, or did not come about.
+func (p *quicPlace) Ended(err error) {
+	p.leave()
+	if !p.taken.Load() {
+		p.refuse(p.peer, during("accept", quicError("accept", err)))
+	}
+	p.open.Done()
+}
+
 // handshake waits until the client has written to its stream: for HandshakeTimeout
 // if the Accept hook wants to see the first packet, else for IdleTimeout.
 func (l *quicListener) handshake(i *quic.Incoming) {
+	pl := i.Place().(*quicPlace)
+	if !pl.hold() {
+		return // it has ended
+	}
+	pl.taken.Store(true)
 	patience := l.set.IdleTimeout
 	if l.server.opts.Accept != nil {
 		patience = l.set.HandshakeTimeout
@@ -119,9 +154,9 @@ func (l *quicListener) handshake(i *quic.Incoming) {
 	c, err := i.Stream(ctx)
 	if err != nil {
 		_ = i.CloseWith(quic.CodeNormal, "")
-		l.server.refused(Peer{Transport: QUIC, Remote: i.RemoteAddr()}, during("accept", quicError("accept", err)))
+		pl.leave()
+		pl.refuse(pl.peer, during("accept", quicError("accept", err)))
 		return
 	}
-	// The connection's place is given back by the listener.
-	l.server.establish(ctx, newQUICLink(c, l.set), quicPeer(c), l.set, func() {})
+	l.server.establish(ctx, newQUICLink(c, l.set), quicPeer(c), l.set, pl.place)
 }

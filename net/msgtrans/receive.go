@@ -3,7 +3,6 @@ package msgtrans
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 
 	wire "github.com/mortarmq/mortarmq/wire/msgtrans"
@@ -52,28 +51,33 @@ func (c *Conn) readLoop(first []Packet) {
 // peerEnded answers what was accepted from a peer that sends no more, and ends.
 func (c *Conn) peerEnded() {
 	why := &Error{Op: "read", Kind: ErrClosed, Cause: errPeerClosed}
-	if c.state.Load() == stateFinishing {
-		c.end(why) // the end that this end has asked for
-		return
-	}
-	c.drain()
-	c.mu.Lock()
-	rejected := c.pairing.Reset(nil)
-	c.mu.Unlock()
-	for _, r := range rejected {
-		r.Value.complete(Message{}, during("request", why))
-	}
-	c.quietened()
 	patience, cancel := context.WithTimeout(context.Background(), c.set.DrainTimeout)
 	defer cancel()
+	if c.state.Load() != stateFinishing {
+		c.drain()
+		c.giveUp(why)
+	}
 	select {
 	case <-c.quiet:
+		// Also when this end was first: it may be just about to.
 		_ = c.link.finish() // fails only when the connection has ended already
 		c.link.linger(patience)
 	case <-c.ended:
 	case <-patience.Done():
 	}
 	c.end(why)
+}
+
+// giveUp fails the requests that a peer which sends no more cannot answer.
+func (c *Conn) giveUp(why error) {
+	c.mu.Lock()
+	rejected := c.pairing.Abandon(nil) // this end may still send, so its ids go on
+	c.out.giveUpRequests(why)
+	c.mu.Unlock()
+	for _, r := range rejected {
+		r.Value.complete(Message{}, during("request", why))
+	}
+	c.quietened()
 }
 
 // receive takes a batch. An error ends the connection.
@@ -190,18 +194,4 @@ func (c *Conn) accepts() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.state.Load() == stateDraining && c.pairing.Len() > 0
-}
-
-// first waits for the first packets of a link whose handshake the Accept hook is to
-// judge; ctx bounds the wait.
-func first(ctx context.Context, l link) ([]Packet, error) {
-	stop := context.AfterFunc(ctx, func() { l.abort(&Error{Op: "accept", Kind: ErrTimeout}) })
-	p, err := l.next(nil)
-	if !stop() {
-		return nil, &Error{Op: "accept", Kind: ErrTimeout, Cause: errors.New("no first packet")}
-	}
-	if err != nil && len(p) == 0 {
-		return nil, endOf("accept", fmt.Errorf("first packet: %w", err))
-	}
-	return p, nil
 }

@@ -4,10 +4,14 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
+
+	wire "github.com/mortarmq/mortarmq/wire/msgtrans"
 )
 
 // Goal: 100 000 requests, 256 of them in flight: every one gets its own answer, on
@@ -247,8 +251,8 @@ func TestAnsweredOnce(t *testing.T) {
 		if string(r.Payload) != "question" {
 			t.Errorf("after the reply the payload is %q", r.Payload)
 		}
-		if err := r.Reply(ctx, Message{Payload: []byte("second")}); err == nil {
-			t.Error("answered twice")
+		if err := r.Reply(ctx, Message{Payload: []byte("second")}); !errors.Is(err, ErrInvalid) {
+			t.Errorf("answered twice: %v", err)
 		}
 	}}})
 	c := dial(t, addr, ClientOptions{})
@@ -322,5 +326,128 @@ func TestRequestAllocatesItsAnswerAlone(t *testing.T) {
 	// Both ends are counted, and a worker's start now and then.
 	if n := testing.AllocsPerRun(2000, ask); n > 2 {
 		t.Fatalf("%v allocations", n)
+	}
+}
+
+// Goal: an answer that cannot be sent leaves this end's own request of the same id
+// alone, and the one that it was for open.
+func TestAnswerThatCannotBeSent(t *testing.T) {
+	for _, bad := range []Message{{Ext: make([]byte, 65536)}, {Flags: 8}, {Compression: 9}, {Payload: make([]byte, 2<<20)}} {
+		noLeaks(t)
+		asked, ended, held := make(chan struct{}), make(chan error, 1), make(chan Request, 1)
+		_, addr := serve(t, WS, ServerOptions{Options: Options{OnRequest: func(ctx context.Context, r Request) {
+			go func() {
+				_, err := r.Conn().Request(ctx, Message{}) // id 1, like r
+				ended <- err
+			}()
+			<-asked
+			if err := r.Reply(ctx, bad); err == nil {
+				t.Error("it was sent")
+			}
+			if err := r.Reply(ctx, Message{}); err != nil {
+				t.Errorf("after what was not sent: %v", err)
+			}
+		}}})
+		c := dial(t, addr, ClientOptions{Options: Options{OnRequest: func(_ context.Context, r Request) { r.Hold(); held <- r }}})
+		answered := make(chan error, 1)
+		if err := c.RequestFunc(t.Context(), Message{}, func(_ Message, err error) { answered <- err }); err != nil {
+			t.Fatal(err)
+		}
+		r := wait(t, held, "the server's request")
+		close(asked)
+		if err := wait(t, answered, "the answer"); err != nil {
+			t.Error(err)
+		}
+		if err := r.Reply(t.Context(), Message{}); err != nil {
+			t.Fatal(err)
+		}
+		if err := wait(t, ended, "the end of the server's request"); err != nil {
+			t.Errorf("the server's request: %v", err)
+		}
+	}
+}
+
+// Goal: a request knows its connection also when it is over and its buffer serves
+// another connection's.
+func TestConnOfPastRequest(t *testing.T) {
+	noLeaks(t)
+	requests := make(chan Request, 100)
+	_, addr := serve(t, TCP, ServerOptions{Options: Options{OnRequest: func(ctx context.Context, r Request) {
+		r.Hold()
+		requests <- r
+	}}})
+	a, b := dial(t, addr, ClientOptions{}), dial(t, addr, ClientOptions{})
+	ask := func(c *Client) Request {
+		if err := c.RequestFunc(t.Context(), Message{}, func(Message, error) {}); err != nil {
+			t.Fatal(err)
+		}
+		return wait(t, requests, "a request")
+	}
+	for range 50 {
+		past := ask(a)
+		conn := past.Conn()
+		if err := past.Reply(t.Context(), Message{}); err != nil {
+			t.Fatal(err)
+		}
+		next := ask(b)
+		if past.Conn() != conn || next.Conn() == conn {
+			t.Fatalf("a request of %v says that it is of %v, one of another that it is of %v", conn, past.Conn(), next.Conn())
+		}
+		next.Release()
+	}
+}
+
+// Goal: an error says whose fault it is: a message that the format cannot carry is the
+// caller's, one over a limit the limit's, and a cancellation keeps its cause.
+func TestErrorsOfTheCaller(t *testing.T) {
+	noLeaks(t)
+	_, addr := serve(t, TCP, ServerOptions{Options: Options{OnRequest: echo}})
+	c := dial(t, addr, ClientOptions{Options: Options{Limits: Limits{ExtBytes: 1000}}})
+	for _, b := range []struct {
+		m    Message
+		kind error
+	}{
+		{Message{Compression: 9}, ErrInvalid},
+		{Message{Flags: 8}, ErrInvalid},
+		{Message{Flags: 1}, ErrInvalid},
+		{Message{Ext: make([]byte, 1001)}, ErrLimit},
+		{Message{Payload: make([]byte, 17<<20)}, ErrLimit},
+	} {
+		_, asked := c.Request(t.Context(), b.m)
+		for _, err := range []error{asked, c.Send(t.Context(), b.m), c.RequestFunc(t.Context(), b.m, nil)} {
+			for _, kind := range []error{ErrTimeout, ErrClosed, ErrRefused, ErrRemote, ErrLimit, ErrInvalid} {
+				if errors.Is(err, kind) != (kind == b.kind) {
+					t.Errorf("%v: is %v: %v", err, kind, errors.Is(err, kind))
+				}
+			}
+		}
+	}
+	mine := errors.New("mine")
+	for _, late := range []bool{false, true} {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		want := context.Canceled
+		if late {
+			var stop context.CancelFunc
+			ctx, stop = context.WithDeadlineCause(t.Context(), time.Now(), mine)
+			defer stop()
+			want = context.DeadlineExceeded
+		}
+		cancel(mine)
+		err := c.Send(ctx, Message{})
+		if !errors.Is(err, want) || !errors.Is(err, mine) || errors.Is(err, ErrTimeout) != late {
+			t.Errorf("late %v: %v", late, err)
+		}
+	}
+	if m, err := c.Request(t.Context(), Message{Ext: make([]byte, 1000)}); err != nil || m.ID != 1 {
+		t.Errorf("what was refused took an id: %d, %v", m.ID, err)
+	}
+}
+
+// Goal: an error has the prefix of its package once, however deep its cause lies.
+func TestErrorText(t *testing.T) {
+	inner := &Error{Op: "read", Kind: ErrRemote, Cause: wire.ErrVersion}
+	err := &Error{Op: "request", Kind: ErrRemote, Cause: unsent(inner)}
+	if got, want := err.Error(), "msgtrans: request: broken by the peer: not sent: read: broken by the peer: unsupported version"; got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
 	}
 }

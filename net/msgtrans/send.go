@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	wire "github.com/mortarmq/mortarmq/wire/msgtrans"
@@ -16,6 +17,7 @@ type call struct {
 	fn    func(Message, error)
 	reply Message
 	err   error
+	at    wire.Instant // the deadline; 0 before send has set it
 }
 
 func newCall() any { return &call{done: make(chan struct{}, 1)} }
@@ -44,36 +46,39 @@ func (c *Conn) endCall(l *call, reply *Message) error {
 }
 
 func (c *Conn) freeCall(l *call) {
-	l.reply, l.err = Message{}, nil
+	l.reply, l.err, l.at = Message{}, nil, 0
 	c.set.calls.Put(l)
 }
 
 // Send sends a OneWay. It returns when the message is in the send queue, waiting
-// for room until ctx ends.
+// for room until ctx or the connection ends, however long that takes.
 func (c *Conn) Send(ctx context.Context, m Message) error {
 	p := m.packet(wire.OneWay)
 	return c.send(ctx, "send", &p, m.Compression, nil)
 }
 
 // Request sends a Request and waits for its Response, until ctx or RequestTimeout
-// ends. When the caller gives up, a Response that comes later is dropped.
+// ends, room in the send queue included. When the caller gives up, a Response that
+// comes later is dropped.
 func (c *Conn) Request(ctx context.Context, m Message) (reply Message, err error) {
-	err = c.request(ctx, &m, &reply)
+	_, err = c.request(ctx, &m, &reply)
 	return reply, err
 }
 
-// request is Request without copies.
-func (c *Conn) request(ctx context.Context, m, reply *Message) error {
+// request is Request without copies. With errUnsent it also returns when the request
+// will run out of time, or the zero time if that has not begun.
+func (c *Conn) request(ctx context.Context, m, reply *Message) (by time.Time, err error) {
 	l := c.set.calls.Get().(*call)
 	p := m.packet(wire.Request)
 	if err := c.send(ctx, "request", &p, m.Compression, l); err != nil {
+		by = c.deadlineOf(l)
 		c.freeCall(l)
-		return err
+		return by, err
 	}
 	cancelled := ctx.Done()
 	if cancelled == nil {
 		<-l.done // cheaper than a select
-		return c.endCall(l, reply)
+		return by, c.endCall(l, reply)
 	}
 	select {
 	case <-l.done:
@@ -87,11 +92,19 @@ func (c *Conn) request(ctx context.Context, m, reply *Message) error {
 			if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 				c.stats.timeouts.Add(1)
 			}
-			return contextError("request", ctx)
+			return by, contextError("request", ctx)
 		}
 		<-l.done // it was completed at the same moment
 	}
-	return c.endCall(l, reply)
+	return by, c.endCall(l, reply)
+}
+
+// deadlineOf returns when l runs out of time, the zero time if that has not begun.
+func (c *Conn) deadlineOf(l *call) time.Time {
+	if l.at == 0 {
+		return time.Time{}
+	}
+	return c.born.Add(time.Duration(l.at))
 }
 
 // RequestFunc sends a Request and returns when it is in the send queue. done is
@@ -99,10 +112,20 @@ func (c *Conn) request(ctx context.Context, m, reply *Message) error {
 // it runs where the connection reads, must not block, and borrows the message only
 // until it returns. ctx bounds the wait for
 // room, and its deadline the wait for the Response; its cancellation does not end
-// the request.
+// the request. RequestTimeout bounds both together.
 func (c *Conn) RequestFunc(ctx context.Context, m Message, done func(Message, error)) error {
+	_, err := c.requestFunc(ctx, &m, done)
+	return err
+}
+
+// requestFunc is RequestFunc, and returns what request does.
+func (c *Conn) requestFunc(ctx context.Context, m *Message, done func(Message, error)) (by time.Time, err error) {
 	p := m.packet(wire.Request)
-	return c.send(ctx, "request", &p, m.Compression, &call{fn: done})
+	l := &call{fn: done}
+	if err = c.send(ctx, "request", &p, m.Compression, l); err != nil {
+		by = c.deadlineOf(l)
+	}
+	return by, err
 }
 
 // wireBytes is what p takes of the send queue.
@@ -120,6 +143,9 @@ func (c *Conn) send(ctx context.Context, op string, p *Packet, with Compression,
 	if err := ctx.Err(); err != nil {
 		return contextError(op, ctx)
 	}
+	if err := p.CheckUnnumbered(c.set.limits.ExtBytes); err != nil {
+		return unsendable(op, err)
+	}
 	if with != None {
 		codec := c.set.codecs.get()
 		defer c.set.codecs.put(codec)
@@ -136,10 +162,11 @@ func (c *Conn) send(ctx context.Context, op string, p *Packet, with Compression,
 	var now, at wire.Instant
 	if l != nil {
 		now = c.sendTime()
-		at = now + wire.Instant(c.set.RequestTimeout)
+		at = now + wire.Instant(min(c.set.RequestTimeout, math.MaxInt64-time.Duration(now)))
 		if d, ok := ctx.Deadline(); ok {
 			at = min(at, wire.Instant(d.Sub(c.born)))
 		}
+		l.at = at
 	}
 
 	c.mu.Lock()
@@ -183,11 +210,11 @@ func (c *Conn) sendTime() wire.Instant {
 func (c *Conn) mayQueue(op string, t Type) error {
 	switch state := c.state.Load(); {
 	case state == stateEnded:
-		return &Error{Op: op, Kind: kindOfEnd(c.err), Cause: errors.Join(errUnsent, c.err)}
+		return &Error{Op: op, Kind: kindOfEnd(c.err), Cause: unsent(c.err)}
 	case state == stateOpen, t == wire.Response && state == stateDraining:
 		return nil
 	}
-	return &Error{Op: op, Kind: ErrClosed, Cause: errors.Join(errUnsent, errDraining)}
+	return &Error{Op: op, Kind: ErrClosed, Cause: unsent(errDraining)}
 }
 
 var errDraining = errors.New("the connection is being closed")
@@ -216,21 +243,25 @@ func (c *Conn) queue(op string, p *Packet, at wire.Instant, l *call) error {
 		c.arm(at)
 	}
 	if err := c.out.put(p); err != nil {
-		c.pairing.Cancel(p.ID)
-		return &Error{Op: op, Kind: ErrLimit, Cause: err}
+		// A Response has the peer's id, which may also be that of a Request from here.
+		if p.Type == wire.Request {
+			c.pairing.Cancel(p.ID)
+		}
+		return unsendable(op, err)
 	}
 	return nil
 }
 
 // waitForRoom waits until a copy of p is queued, and returns its id. mu is held
-// before, not after. The writer, which makes room, needs no waking.
+// before, not after. ctx bounds the wait, and a Request's deadline that of a Request.
+// The writer, which makes room, needs no waking.
 func (c *Conn) waitForRoom(ctx context.Context, op string, p Packet, size int, at wire.Instant, l *call) (MessageID, error) {
 	w := &waiter{op: op, packet: p, bytes: size, at: at, call: l, ready: make(chan struct{})}
 	c.out.waiters = append(c.out.waiters, w)
 	c.mu.Unlock()
 	var patience <-chan time.Time
-	if _, bounded := ctx.Deadline(); !bounded {
-		t := time.NewTimer(c.set.RequestTimeout)
+	if l != nil {
+		t := time.NewTimer(time.Duration(at - c.now()))
 		defer t.Stop()
 		patience = t.C
 	}
@@ -248,7 +279,7 @@ func (c *Conn) waitForRoom(ctx context.Context, op string, p Packet, size int, a
 		return w.packet.ID, w.err
 	}
 	if c.state.Load() == stateEnded {
-		return 0, &Error{Op: w.op, Kind: kindOfEnd(c.err), Cause: errors.Join(errUnsent, c.err)}
+		return 0, &Error{Op: w.op, Kind: kindOfEnd(c.err), Cause: unsent(c.err)}
 	}
 	c.out.leave(w)
 	return 0, why

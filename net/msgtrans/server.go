@@ -48,6 +48,8 @@ var (
 	errNoTLS    = errors.New("a server inside TLS needs a tls.Config with a certificate")
 	errConnsMax = errors.New("too many connections")
 	errStopped  = errors.New("the server is being closed")
+	errNoFirst  = errors.New("no first packet")
+	errSlowHook = errors.New("the Accept hook took too long")
 )
 
 // Listen serves on addresses like tcp://:9000, ws://:9001/path and quic://:9002,
@@ -56,9 +58,6 @@ var (
 func Listen(o ServerOptions, addrs ...string) (*Server, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
-	}
-	if o.ConnsMax < 0 {
-		return nil, errors.New("msgtrans: ConnsMax is negative")
 	}
 	o.Options = o.withDefaults()
 	orDefault(&o.ConnsMax, DefaultConnsMax)
@@ -190,16 +189,6 @@ func (s *Server) maybeIdle() {
 	}
 }
 
-// admit takes a place for a connection whose handshake begins.
-func (s *Server) admit(p Peer) (release func(), ok bool) {
-	if s.places.Add(1) > int64(s.opts.ConnsMax) {
-		s.places.Add(-1)
-		s.refused(p, &Error{Op: "accept", Kind: ErrLimit, Cause: errConnsMax})
-		return nil, false
-	}
-	return func() { s.places.Add(-1) }, true
-}
-
 // refused reports a connection that did not come about.
 func (s *Server) refused(p Peer, err error) {
 	s.refusals.Add(1)
@@ -209,31 +198,52 @@ func (s *Server) refused(p Peer, err error) {
 }
 
 // establish asks the Accept hook about a connection over a byte stream and opens it.
-func (s *Server) establish(ctx context.Context, l link, p Peer, set *settings, release func()) {
+func (s *Server) establish(ctx context.Context, l link, p Peer, set *settings, pl *place) {
 	var early []Packet
 	if s.opts.Accept != nil {
 		var err error
-		if early, err = first(ctx, l); err == nil {
-			asked := p
-			asked.First = &early[0]
-			if err = s.opts.Accept(ctx, &asked); err != nil {
-				err = &Error{Op: "accept", Kind: ErrRefused, Cause: err}
-			}
-		}
-		if err != nil {
+		if early, err = s.judge(ctx, l, p); err != nil {
 			l.abort(err)
-			release()
-			s.refused(p, err)
+			pl.leave()
+			pl.refuse(p, err)
 			return
 		}
 	}
-	s.open(l, p, set, release, early)
+	s.open(l, p, set, pl, early)
 }
 
-// open lets a connection run, unless the server is being closed.
-func (s *Server) open(l link, p Peer, set *settings, release func(), early []Packet) {
+// judge waits for the first packets of l and asks the Accept hook about them. When ctx
+// ends it cuts the client off, also while the hook is at work.
+func (s *Server) judge(ctx context.Context, l link, p Peer) (early []Packet, err error) {
+	stop := context.AfterFunc(ctx, func() { l.abort(s.cutOff(errNoFirst)) })
+	late := errNoFirst
+	if early, err = l.next(nil); len(early) > 0 {
+		late, p.First = errSlowHook, &early[0]
+		if err = s.opts.Accept(ctx, &p); err != nil {
+			err = &Error{Op: "accept", Kind: ErrRefused, Cause: err}
+		}
+	} else {
+		err = endOf("accept", fmt.Errorf("first packet: %w", err))
+	}
+	if !stop() {
+		err = s.cutOff(late)
+	}
+	return early, err
+}
+
+// cutOff returns why a handshake was ended from here: what was late, unless the server
+// is being closed.
+func (s *Server) cutOff(late error) error {
+	if s.ctx.Err() != nil {
+		return &Error{Op: "accept", Kind: ErrRefused, Cause: errStopped}
+	}
+	return &Error{Op: "accept", Kind: ErrTimeout, Cause: late}
+}
+
+// open lets a connection run, unless the server is being closed. The Conn holds pl.
+func (s *Server) open(l link, p Peer, set *settings, pl *place, early []Packet) {
 	c := newConn(l, p, set, func(c *Conn) {
-		release()
+		pl.leave()
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		delete(s.conns, c)
@@ -245,12 +255,13 @@ func (s *Server) open(l link, p Peer, set *settings, release func(), early []Pac
 		s.mu.Unlock()
 		err := &Error{Op: "accept", Kind: ErrRefused, Cause: errStopped}
 		l.abort(err)
-		release()
-		s.refused(p, err)
+		pl.leave()
+		pl.refuse(p, err)
 		return
 	}
 	s.conns[c] = struct{}{}
 	s.mu.Unlock()
+	pl.accept()
 	s.accepted.Add(1)
 	c.start(early)
 }

@@ -88,36 +88,36 @@ func (l *tcpListener) close()        {}
 
 func (l *tcpListener) serve() {
 	acceptLoop(l.server.ctx, l.sock.Accept, func(c stdnet.Conn) {
-		release, ok := l.server.admit(Peer{Transport: l.address.transport, Local: c.LocalAddr(), Remote: c.RemoteAddr()})
+		pl, ok := l.server.admit(Peer{Transport: l.address.transport, Local: c.LocalAddr(), Remote: c.RemoteAddr()})
 		if !ok {
 			_ = c.Close()
 			return
 		}
 		if !l.server.begin() {
 			_ = c.Close()
-			release()
+			pl.leave()
 			return
 		}
 		go func() {
 			defer l.server.handshakes.Done()
-			l.handshake(c, release)
+			l.handshake(c, pl)
 		}()
 	})
 }
 
 // handshake makes a connection of c, or closes it.
-func (l *tcpListener) handshake(c stdnet.Conn, release func()) {
+func (l *tcpListener) handshake(c stdnet.Conn, pl *place) {
 	ctx, cancel := context.WithTimeout(l.server.ctx, l.set.HandshakeTimeout)
 	defer cancel()
 	if l.address.transport == TCPS {
 		secure := tls.Server(c, streamTLS(l.set.TLS))
 		if err := secure.HandshakeContext(ctx); err != nil {
 			_ = c.Close()
-			release()
-			l.server.refused(tcpPeer(l.address.transport, c), during("accept", err))
+			pl.leave()
+			pl.refuse(tcpPeer(l.address.transport, c), during("accept", err))
 			return
 		}
 		c = secure
 	}
-	l.server.establish(ctx, newStreamLink(c.(byteStream), l.set), tcpPeer(l.address.transport, c), l.set, release)
+	l.server.establish(ctx, newStreamLink(c.(byteStream), l.set), tcpPeer(l.address.transport, c), l.set, pl)
 }

@@ -109,8 +109,8 @@ func TestIdleConnectionsEnd(t *testing.T) {
 	})
 }
 
-// Goal: a full send queue makes senders wait in order, for their context or the
-// request timeout, and loses nothing.
+// Goal: a full send queue makes senders wait in order, for their context, requests
+// also for RequestTimeout whatever their context allows, and loses nothing.
 func TestFullSendQueueMakesSendersWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		left, right := stdnet.Pipe()
@@ -128,7 +128,15 @@ func TestFullSendQueueMakesSendersWait(t *testing.T) {
 		if err := c.Send(short, Message{Biz: 99}); !errors.Is(err, ErrTimeout) || time.Since(start) != time.Second {
 			t.Fatalf("after %v: %v", time.Since(start), err)
 		}
-		if err := c.Send(t.Context(), Message{Biz: 99}); !errors.Is(err, ErrTimeout) || time.Since(start) != 11*time.Second {
+		if _, err := c.Request(t.Context(), Message{Biz: 99}); !errors.Is(err, ErrTimeout) || time.Since(start) != 11*time.Second {
+			t.Fatalf("after %v: %v", time.Since(start), err)
+		}
+		long, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		if _, err := c.Request(long, Message{Biz: 99}); !errors.Is(err, ErrTimeout) || time.Since(start) != 21*time.Second {
+			t.Fatalf("after %v: %v", time.Since(start), err)
+		}
+		if err := c.RequestFunc(long, Message{Biz: 99}, nil); !errors.Is(err, ErrTimeout) || time.Since(start) != 31*time.Second {
 			t.Fatalf("after %v: %v", time.Since(start), err)
 		}
 		var senders sync.WaitGroup
@@ -140,6 +148,7 @@ func TestFullSendQueueMakesSendersWait(t *testing.T) {
 			})
 			synctest.Wait() // it has its place in the queue
 		}
+		time.Sleep(time.Minute) // longer than any timeout but that of idle connections
 		l := pipeLink(right, set)
 		var p puller
 		for n := range 20 {

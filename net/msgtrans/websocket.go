@@ -4,12 +4,14 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"io"
 	"log"
 	stdnet "net"
 	"net/http"
-	"strings"
+	"net/url"
 	"sync"
+	"time"
 
 	"github.com/mortarmq/mortarmq/net/ws"
 	wire "github.com/mortarmq/mortarmq/wire/msgtrans"
@@ -25,7 +27,7 @@ func (l *wsLink) next(into []Packet) ([]Packet, error) {
 	b, err := l.conn.Next()
 	if err != nil {
 		if errors.Is(err, ws.ErrTooBig) {
-			err = errors.Join(wire.ErrPacketTooLong, err)
+			err = fmt.Errorf("%w: %w", wire.ErrPacketTooLong, err)
 		}
 		return into, err
 	}
@@ -37,7 +39,7 @@ func (l *wsLink) next(into []Packet) ([]Packet, error) {
 }
 
 func (l *wsLink) write(buf []byte, ends []int) error { return l.conn.Write(buf, ends) }
-func (l *wsLink) finish() error                      { return l.conn.Finish(ws.StatusNormal, "") }
+func (l *wsLink) finish() error                      { return l.conn.Finish(ws.StatusNormal) }
 func (l *wsLink) linger(context.Context)             {}
 func (l *wsLink) written() uint64                    { return l.conn.Written() }
 func (l *wsLink) texts() uint64                      { return l.conn.Texts() }
@@ -78,6 +80,7 @@ type wsListener struct {
 	http    http.Server
 	address address
 	set     *settings
+	sockets sync.WaitGroup
 }
 
 func listenWS(s *Server, a address, set *settings) (listener, error) {
@@ -89,9 +92,13 @@ func listenWS(s *Server, a address, set *settings) (listener, error) {
 		return nil, err
 	}
 	l := &wsListener{server: s, sock: sock, address: a.at(sock.Addr()), set: set}
-	path, _, _ := strings.Cut(a.path, "?")
+	u, err := url.ParseRequestURI(a.path)
+	if err != nil {
+		_ = sock.Close()
+		return nil, err
+	}
 	l.http.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path != path {
+		if r.URL.Path != u.Path {
 			http.NotFound(w, r)
 			return
 		}
@@ -111,10 +118,10 @@ func listenWS(s *Server, a address, set *settings) (listener, error) {
 
 func (l *wsListener) addr() address { return l.address }
 func (l *wsListener) stop()         { _ = l.http.Close() }
-func (l *wsListener) close()        {}
+func (l *wsListener) close()        { l.sockets.Wait() }
 
 func (l *wsListener) serve() {
-	var sock stdnet.Listener = &admitListener{Listener: l.sock, server: l.server, transport: l.address.transport}
+	var sock stdnet.Listener = &admitListener{Listener: l.sock, server: l.server, transport: l.address.transport, patience: l.set.HandshakeTimeout, sockets: &l.sockets}
 	if l.address.transport == WSS {
 		conf := streamTLS(l.set.TLS)
 		conf.NextProtos = []string{"http/1.1"}
@@ -126,11 +133,15 @@ func (l *wsListener) serve() {
 // admittedKey finds the connection that admitListener has counted.
 type admittedKey struct{}
 
-// admitListener counts connections from the moment they are accepted.
+// admitListener counts connections from the moment they are accepted, and bounds the
+// time until they are upgraded: whatever an HTTP client sends or keeps from sending,
+// its socket is closed then, and when the server is being closed.
 type admitListener struct {
 	stdnet.Listener
 	server    *Server
 	transport Transport
+	patience  time.Duration
+	sockets   *sync.WaitGroup // that are open
 }
 
 func (l *admitListener) Accept() (stdnet.Conn, error) {
@@ -140,34 +151,57 @@ func (l *admitListener) Accept() (stdnet.Conn, error) {
 			return nil, err
 		}
 		p := Peer{Transport: l.transport, Local: c.LocalAddr(), Remote: c.RemoteAddr()}
-		if release, ok := l.server.admit(p); ok {
-			return &admittedConn{Conn: c, peer: p, server: l.server, release: sync.OnceFunc(release)}, nil
+		if pl, ok := l.server.admit(p); ok {
+			ctx, cancel := context.WithTimeout(l.server.ctx, l.patience)
+			a := &admittedConn{Conn: c, peer: p, place: pl, sockets: l.sockets, cancel: cancel}
+			l.sockets.Add(1)
+			a.upgraded = context.AfterFunc(ctx, func() {
+				a.end(l.server.cutOff(errSlowUpgrade)) // first: the close makes the HTTP server end it, too
+				_ = a.Conn.Close()
+			})
+			return a, nil
 		}
 		_ = c.Close()
 	}
 }
 
-// admittedConn gives its place back when it is closed.
+// admittedConn is a socket that holds a place until it is closed.
 type admittedConn struct {
 	stdnet.Conn
-	peer    Peer
-	server  *Server
-	release func()
-	// judged is done when the fate of the handshake has been reported.
-	judged sync.Once
+	peer  Peer
+	place *place
+	// upgraded lets it live on; it returns false if it is too late for that.
+	upgraded func() bool
+	cancel   context.CancelFunc
+	sockets  *sync.WaitGroup
+	once     sync.Once
 }
 
-var errNoUpgrade = errors.New("the connection ended before the WebSocket handshake")
+var (
+	errNoUpgrade   = errors.New("the connection ended before the WebSocket handshake")
+	errSlowUpgrade = errors.New("the WebSocket handshake took too long")
+)
 
 func (c *admittedConn) Close() error {
+	c.upgraded()
 	err := c.Conn.Close()
-	c.release()
-	c.judged.Do(func() { c.server.refused(c.peer, &Error{Op: "accept", Kind: ErrRemote, Cause: errNoUpgrade}) })
+	c.end(&Error{Op: "accept", Kind: ErrRemote, Cause: errNoUpgrade})
 	return err
 }
 
+// end lets go of the place, and reports err if the handshake is not over.
+func (c *admittedConn) end(err error) {
+	c.once.Do(func() {
+		c.cancel()
+		c.place.leave()
+		c.place.refuse(c.peer, err)
+		c.sockets.Done()
+	})
+}
+
 // ServeHTTP serves msgtrans over WebSocket where the server is mounted in an HTTP
-// server of the caller's, with the limits and handlers of s.
+// server of the caller's, with the limits and handlers of s. What that server takes
+// before it calls ServeHTTP is its own to bound.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	set := s.mounted[0]
 	if r.TLS != nil {
@@ -183,36 +217,21 @@ func (s *Server) serveWS(w http.ResponseWriter, r *http.Request, set *settings) 
 	}
 	defer s.handshakes.Done()
 	peer := Peer{Transport: set.transport, TLS: r.TLS, URL: r.URL, Header: r.Header}
-	peer.Local, _ = r.Context().Value(http.LocalAddrContextKey).(stdnet.Addr)
-	release := func() {}
-	if c, ok := r.Context().Value(admittedKey{}).(*admittedConn); ok {
-		peer.Local, peer.Remote = c.peer.Local, c.peer.Remote
-		c.judged.Do(func() {})
-	} else {
-		if a, err := stdnet.ResolveTCPAddr("tcp", r.RemoteAddr); err == nil {
-			peer.Remote = a
-		}
-		if release, ok = s.admit(peer); !ok {
-			http.Error(w, "too many connections", http.StatusServiceUnavailable)
-			return
-		}
+	pl, own := s.placeOf(r, &peer)
+	if pl == nil {
+		http.Error(w, errConnsMax.Error(), http.StatusServiceUnavailable)
+		return
 	}
 	refuse := func(status int, err error) {
 		http.Error(w, http.StatusText(status), status)
-		release()
-		s.refused(peer, &Error{Op: "accept", Kind: ErrRefused, Cause: err})
-	}
-	if offered := r.Header.Values("Sec-WebSocket-Protocol"); len(offered) > 0 && !offers(offered, Subprotocol) {
-		refuse(http.StatusBadRequest, errors.New("no subprotocol of this server is offered"))
-		return
+		pl.leave()
+		pl.refuse(peer, err)
 	}
 	ctx, cancel := context.WithTimeout(s.ctx, set.HandshakeTimeout)
 	defer cancel()
-	if s.opts.Accept != nil {
-		if err := s.opts.Accept(ctx, &peer); err != nil {
-			refuse(http.StatusForbidden, err)
-			return
-		}
+	if status, err := s.judgeWS(ctx, r, peer); err != nil {
+		refuse(status, err)
+		return
 	}
 	c, err := ws.Accept(w, r, ws.AcceptOptions{
 		Subprotocols:    []string{Subprotocol},
@@ -220,9 +239,52 @@ func (s *Server) serveWS(w http.ResponseWriter, r *http.Request, set *settings) 
 		MessageBytesMax: set.limits.PacketBytes,
 	})
 	if err != nil {
-		release()
-		s.refused(peer, &Error{Op: "accept", Kind: ErrRefused, Cause: err})
+		pl.leave()
+		pl.refuse(peer, &Error{Op: "accept", Kind: ErrRefused, Cause: err})
 		return
 	}
-	s.open(&wsLink{conn: c, limits: set.limits}, peer, set, release, nil)
+	if own != nil && !own.upgraded() { // which has closed the socket
+		c.Abort()
+		pl.leave()
+		pl.refuse(peer, s.cutOff(errSlowUpgrade))
+		return
+	}
+	s.open(&wsLink{conn: c, limits: set.limits}, peer, set, pl, nil)
+}
+
+// placeOf returns the place of the connection of r, with a holder more for the caller,
+// and the socket that has it: nil where the caller's HTTP server has the socket. It
+// fills in the addresses of peer.
+func (s *Server) placeOf(r *http.Request, peer *Peer) (*place, *admittedConn) {
+	if c, ok := r.Context().Value(admittedKey{}).(*admittedConn); ok {
+		peer.Local, peer.Remote = c.peer.Local, c.peer.Remote
+		if !c.place.hold() {
+			return nil, nil // it was too late
+		}
+		return c.place, c
+	}
+	peer.Local, _ = r.Context().Value(http.LocalAddrContextKey).(stdnet.Addr)
+	if a, err := stdnet.ResolveTCPAddr("tcp", r.RemoteAddr); err == nil {
+		peer.Remote = a
+	}
+	pl, _ := s.admit(*peer)
+	return pl, nil
+}
+
+// judgeWS looks at a WebSocket handshake and asks the Accept hook about it. With an
+// error it returns the status for the client.
+func (s *Server) judgeWS(ctx context.Context, r *http.Request, peer Peer) (int, error) {
+	if offered := r.Header.Values("Sec-WebSocket-Protocol"); len(offered) > 0 && !offers(offered, Subprotocol) {
+		return http.StatusBadRequest, &Error{Op: "accept", Kind: ErrRefused, Cause: errors.New("no subprotocol of this server is offered")}
+	}
+	if s.opts.Accept == nil {
+		return 0, nil
+	}
+	if err := s.opts.Accept(ctx, &peer); err != nil {
+		return http.StatusForbidden, &Error{Op: "accept", Kind: ErrRefused, Cause: err}
+	}
+	if ctx.Err() != nil {
+		return http.StatusServiceUnavailable, s.cutOff(errSlowHook)
+	}
+	return 0, nil
 }

@@ -1,11 +1,15 @@
 package msgtrans
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/coder/websocket"
 
 	"github.com/mortarmq/mortarmq/net/ws"
 )
@@ -129,5 +133,45 @@ func TestWebSocketStatus(t *testing.T) {
 			t.Errorf("%s: the end is %v, want status %d", c.name, err, c.status)
 		}
 		conn.Abort()
+	}
+}
+
+// Goal: an address may have any path, also one that is escaped, and a query is the
+// client's alone.
+func TestWebSocketPaths(t *testing.T) {
+	noLeaks(t)
+	for _, path := range []string{"", "/", "/a%20b", "/a%2Fb", "/%E6%B6%88%E6%81%AF", "/a//b/../c", "/p?q=1"} {
+		s, err := Listen(ServerOptions{Options: Options{OnRequest: echo}}, "ws://127.0.0.1:0"+path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = s.Close() })
+		c := dial(t, s.Addrs()[0], ClientOptions{})
+		if _, err := c.Request(t.Context(), Message{}); err != nil {
+			t.Errorf("%q: %v", s.Addrs()[0], err)
+		}
+	}
+}
+
+// Goal: pings are no packets: a peer that sends nothing else is idle, though each is
+// answered.
+func TestPingsAreNoPackets(t *testing.T) {
+	noLeaks(t)
+	_, addr := serve(t, WS, ServerOptions{Options: Options{IdleTimeout: 200 * time.Millisecond}})
+	conn, _, err := websocket.Dial(t.Context(), addr, &websocket.DialOptions{Subprotocols: []string{Subprotocol}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.CloseNow()
+	read := conn.CloseRead(t.Context())
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	for read.Err() == nil {
+		if err := conn.Ping(ctx); err != nil {
+			break
+		}
+	}
+	if ctx.Err() != nil {
+		t.Fatal("a connection with nothing but pings is still there")
 	}
 }
