@@ -151,6 +151,9 @@ func (c *client) turn() {
 	for i := range c.out.Requests {
 		r := &c.out.Requests[i]
 		c.w.note("client "+netKind(r.Kind), uint64(c.id), uint64(r.Conn), sum(r.Data))
+		if r.Kind == net.RequestSend && r.Conn == c.tap.conn {
+			c.tap.credit.sent(r)
+		}
 	}
 	c.net.Submit(c.out.Requests)
 	for i := range c.out.Published {

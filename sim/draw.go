@@ -62,6 +62,7 @@ func (d *drawer) knobs() {
 	if r.Bool(300) {
 		set("tokens", 1)
 	}
+	set("credit_bytes", pick(r, 128<<10, 256<<10)) // the largest message fits, not two of them
 }
 
 func (d *drawer) topics() {

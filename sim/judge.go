@@ -16,6 +16,7 @@ const (
 	PropertyPanic        = "panic"        // an assertion or a crash of the broker or a client
 	PropertyDurable      = "durable"      // acknowledged before it was durable, asked of the disk model
 	PropertyInvariant    = "invariant"    // machine.Check
+	PropertyCredit       = "credit"       // a client was sent more than it had given credit for
 	PropertyMemory       = "memory"       // something is larger than its limit
 	PropertyReplay       = "replay"       // a restarted node's state is not the one that died
 	PropertyAvailability = "availability" // it ended or refused without a fault that may cause it

@@ -48,6 +48,7 @@ var bugs = []Bug{
 	{"vanished_charged_for_all", checker.PropertyCharges, nil, "a member that vanishes is charged for all that it held"},
 	{"revoke_without_end", PropertyLiveness, nil, "a member that does not confirm a REVOKE is waited for without end"},
 	{"credit_lost_on_revoke", PropertyLiveness, nil, "what is out when a partition is revoked is taken off the window for good"},
+	{"credit_bytes_ignored", PropertyCredit, nil, "a message is sent though the balance has too few bytes for it"},
 	{"unanswered_without_bound", PropertyMemory, nil, "a connection is read however much of it is unanswered"},
 	{"reset_keeps_entries", PropertyInvariant, []string{PropertyPanic}, "a reset leaves the deliveries of before in the ledger"},
 	{"epochs_restart_with_group", checker.PropertyOwnership, []string{checker.PropertyBooksFall}, "a group that is made anew has the ownership epochs of the one before"},

@@ -283,7 +283,7 @@ func (r *raw) onMsg(m *wire.Msg) {
 	s.balanceCount--
 	s.balanceBytes -= int64(len(m.Value))
 	if s.balanceCount < 0 || s.balanceBytes < 0 {
-		r.w.finding(PropertyProtocol, "raw client %d was sent sequence %d beyond its credit: %d messages and %d bytes are left", r.id, m.Sequence, s.balanceCount, s.balanceBytes)
+		r.w.finding(PropertyCredit, "raw client %d was sent sequence %d beyond its credit: %d messages and %d bytes are left", r.id, m.Sequence, s.balanceCount, s.balanceBytes)
 	}
 	d.Key, d.Value = nil, make([]byte, len(m.Value))
 	if r.script != nil {

@@ -13,6 +13,7 @@ type tap struct {
 	conn   net.ConnID
 	reader wire.FrameReader
 	member uint64 // of the core's one subscription
+	credit allowance
 }
 
 // take notes what an event brings.
@@ -37,7 +38,13 @@ func (t *tap) take(c *client, e *net.Event) {
 
 func (t *tap) frame(c *client, f wire.Frame) {
 	switch f.Op {
+	case wire.OpErr:
+		var e wire.Err
+		if e.Decode(f.Payload) == nil && e.RequestOp != wire.OpNone {
+			t.credit.answered(true)
+		}
 	case wire.OpOK:
+		t.credit.answered(false)
 		var ok wire.OK
 		var sub wire.SubResult
 		if ok.Decode(f.Payload) == nil && ok.RequestOp == wire.OpSub && sub.Decode(ok.Result) == nil {
@@ -46,6 +53,10 @@ func (t *tap) frame(c *client, f wire.Frame) {
 	case wire.OpMsg:
 		var m wire.Msg
 		if m.Decode(f.Payload) != nil {
+			return
+		}
+		if !t.credit.take(&m) {
+			c.w.finding(PropertyCredit, "client %d was sent sequence %d beyond its credit: %d messages and %d bytes are left", c.id, m.Sequence, t.credit.count, t.credit.bytes)
 			return
 		}
 		if m.Attempt > 1 {

@@ -272,7 +272,7 @@ func (s *Sessions) fits(u *sub, ln *lane, p *pull, rec *format.Record) take {
 			ln.oversized = s.now
 		}
 		return skipped
-	case b.count == 0 || value > b.bytes:
+	case b.count == 0 || value > b.bytes && !fault.On("credit_bytes_ignored"):
 		v.short = true
 		return ended
 	case v.given > 0 && (v.size+size > int(p.maxBytes) || v.frames+size+msgOverhead > pullBytesMax):
