@@ -117,12 +117,13 @@ func (a *admin) event(e *core.Event) {
 	a.declareNext()
 }
 
-func (a *admin) group() string        { return "" }
-func (a *admin) carryOut(*Event)      {}
-func (a *admin) crash(clock.Duration) {}
-func (a *admin) stall(clock.Instant)  {}
-func (a *admin) calm()                {}
-func (a *admin) place() *simnet.Host  { return a.net }
+func (a *admin) group() string         { return "" }
+func (a *admin) carryOut(*Event)       {}
+func (a *admin) crash(clock.Duration)  {}
+func (a *admin) depart(clock.Duration) {}
+func (a *admin) stall(clock.Instant)   {}
+func (a *admin) calm()                 {}
+func (a *admin) place() *simnet.Host   { return a.net }
 func (a *admin) busy() string {
 	if a.open > 0 {
 		return fmt.Sprintf("admin waits for %d declarations", a.open)
@@ -141,13 +142,14 @@ func (a *admin) leave() {
 // nobody stands where the plan has no client.
 type nobody struct{}
 
-func (nobody) group() string        { return "" }
-func (nobody) due() clock.Instant   { return clock.Never }
-func (nobody) turn()                {}
-func (nobody) carryOut(*Event)      {}
-func (nobody) crash(clock.Duration) {}
-func (nobody) stall(clock.Instant)  {}
-func (nobody) calm()                {}
-func (nobody) busy() string         { return "" }
-func (nobody) leave()               {}
-func (nobody) place() *simnet.Host  { return nil }
+func (nobody) group() string         { return "" }
+func (nobody) due() clock.Instant    { return clock.Never }
+func (nobody) turn()                 {}
+func (nobody) carryOut(*Event)       {}
+func (nobody) crash(clock.Duration)  {}
+func (nobody) depart(clock.Duration) {}
+func (nobody) stall(clock.Instant)   {}
+func (nobody) calm()                 {}
+func (nobody) busy() string          { return "" }
+func (nobody) leave()                {}
+func (nobody) place() *simnet.Host   { return nil }

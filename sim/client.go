@@ -30,6 +30,7 @@ type client struct {
 	turnAt   clock.Instant
 	deafTill clock.Instant
 	leaving  bool
+	away     clock.Duration // comes back so long after it has left, 0: it does not leave
 	joined   bool
 	ready    bool
 
@@ -61,7 +62,7 @@ func (c *client) start() {
 		return
 	}
 	c.life++
-	c.ready, c.joined = false, false
+	c.ready, c.joined, c.away = false, false, 0
 	o := core.Options{Addrs: []string{nodeAddr}, Seed: prng.Mix(c.spec.Seed, c.life), FirstConn: net.ConnID(c.life << 32)}
 	if c.w.plan.Knob("tokens") != 0 {
 		o.Token = []byte(token)
@@ -212,6 +213,9 @@ func (c *client) event(e *core.Event) {
 	case core.EventClosed:
 		c.core = nil
 		c.deadline = clock.Never
+		if c.away > 0 && !c.leaving {
+			c.w.after(c.away, c.start)
+		}
 	}
 }
 
@@ -245,6 +249,16 @@ func (c *client) crash(after clock.Duration) {
 	}
 }
 
+// depart leaves the group in good order and comes back later.
+func (c *client) depart(span clock.Duration) {
+	if c.kind != clientConsumer || c.core == nil || !c.joined || c.leaving || c.away > 0 {
+		return
+	}
+	c.w.marks.Mark("sim.left")
+	c.away = max(span, 1)
+	c.input(core.Input{Kind: core.InputStopConsumer, Handle: handle})
+}
+
 func (c *client) stall(until clock.Instant) { c.deafTill = until }
 
 func (c *client) calm() {
@@ -272,6 +286,9 @@ func (c *client) leave() {
 	}
 	c.leaving = true
 	if c.core == nil {
+		return
+	}
+	if c.away > 0 { // on its way already
 		return
 	}
 	if c.kind == clientConsumer && c.joined {

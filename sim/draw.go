@@ -98,8 +98,12 @@ func (d *drawer) clients() {
 	}
 	for g := range 1 + r.Intn(3) {
 		topic := g % topics
-		for range 1 + r.Weighted(3, 3, 2, 1, 0, 1) {
-			d.consumer(r, start(), topic, g)
+		for range 1 + r.Weighted(30, 30, 20, 10, 3, 3, 2, 2) { // with two raw ones, as many as a group takes
+			at := start()
+			if r.Bool(150) {
+				at = d.at(r) // late
+			}
+			d.consumer(r, at, topic, g)
 		}
 	}
 	if r.Bool(200) {

@@ -22,7 +22,7 @@ func (d *drawer) faults() {
 		{d.diskSlow, 3}, {d.diskStall, 3}, {d.syncFail, 2}, {d.writeFail, 2}, {d.enospc, 2},
 		{d.wall, 3}, {d.rate, 2},
 		{d.cut, 5}, {d.halfopen, 3}, {d.partition, 3}, {d.slowLink, 2},
-		{d.clientCrash, 4}, {d.clientStall, 4}, {d.storm, 2},
+		{d.clientCrash, 4}, {d.clientStall, 4}, {d.storm, 2}, {d.clientLeave, 5},
 	} {
 		sub := r.ForkN("kind", uint64(i)) // every kind has chances of its own
 		present := sub.Bool(kindPresentPermille)
@@ -104,6 +104,9 @@ func (d *drawer) clientCrash(r *prng.Rand) {
 }
 func (d *drawer) clientStall(r *prng.Rand) {
 	d.add(d.at(r), "client_stall", r, d.someClient(r), forMillis(r, 100, 8000))
+}
+func (d *drawer) clientLeave(r *prng.Rand) {
+	d.add(d.at(r), "client_leave", r, d.someClient(r), forMillis(r, 0, 2000))
 }
 func (d *drawer) storm(r *prng.Rand) { d.add(d.at(r), "storm", r) }
 

@@ -182,12 +182,13 @@ func (h *hostile) token() []byte {
 	return nil
 }
 
-func (h *hostile) group() string        { return "" }
-func (h *hostile) carryOut(*Event)      {}
-func (h *hostile) crash(clock.Duration) {}
-func (h *hostile) stall(clock.Instant)  {}
-func (h *hostile) calm()                {}
-func (h *hostile) place() *simnet.Host  { return h.net }
+func (h *hostile) group() string         { return "" }
+func (h *hostile) carryOut(*Event)       {}
+func (h *hostile) crash(clock.Duration)  {}
+func (h *hostile) depart(clock.Duration) {}
+func (h *hostile) stall(clock.Instant)   {}
+func (h *hostile) calm()                 {}
+func (h *hostile) place() *simnet.Host   { return h.net }
 
 // busy waits for the broker to throw it out, where it must.
 func (h *hostile) busy() string {

@@ -13,6 +13,7 @@ import (
 type rawSub struct {
 	asked  bool
 	joined bool
+	left   bool // and does not join again on this connection
 	wire.SubResult
 	owned  []rawOwned
 	held   []rawDelivery // not answered yet
@@ -232,9 +233,31 @@ func (r *raw) oddMember(rand *prng.Rand) {
 	}
 }
 
+// depart leaves the group and comes back: the script of a member says so by steps.
+func (r *raw) depart(span clock.Duration) {
+	s := &r.sub
+	if r.script != nil || !s.joined || r.leaving || r.phase != rawOpen {
+		return
+	}
+	m := wire.Heartbeat{SubscriptionID: s.SubscriptionID, MemberID: s.MemberID, MembershipEpoch: s.MembershipEpoch, AssignmentEpoch: s.AssignmentEpoch, State: wire.HeartbeatLeave}
+	r.sendBuf = m.Append(r.sendBuf)
+	r.ask(rawRequest{op: wire.OpHeartbeat, index: -1, also: wire.CodeUnknownMember})
+	r.w.marks.Mark("sim.left")
+	// It is no member from here on: notices that are on their way are nobody's.
+	r.w.after(span, func() {
+		if r.phase == rawOpen && !r.leaving {
+			r.abort()
+		}
+	})
+	s.joined, s.left, r.nursed = false, true, nil
+}
+
 // onNotice follows what the broker tells of owners.
 func (r *raw) onNotice(m *wire.Notice) {
 	s := &r.sub
+	if s.left {
+		return
+	}
 	if !s.joined || m.MemberID != s.MemberID {
 		r.w.finding(PropertyProtocol, "raw client %d: a NOTICE for member %x, before SUB's OK or of somebody else", r.id, m.MemberID)
 		return
@@ -272,6 +295,9 @@ func (r *raw) onNotice(m *wire.Notice) {
 
 func (r *raw) onMsg(m *wire.Msg) {
 	s := &r.sub
+	if s.left {
+		s.held = nil
+	}
 	if m.Attempt > 1 {
 		r.w.marks.Mark("sim.redelivered")
 	}

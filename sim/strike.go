@@ -31,6 +31,7 @@ import (
 //	partition        client= dir= for=
 //	slow_link        client= delay= for=
 //	client_crash     client= for=
+//	client_leave     client= for=               it leaves its group in good order, and comes back
 //	client_stall     client= for=
 //	storm                                       every connection breaks at once
 func (w *world) strike(e *Event) {
@@ -46,7 +47,7 @@ func (w *world) strike(e *Event) {
 		if w.host.node != nil {
 			w.host.deadline = w.host.clock.WorldAt(w.host.out.Deadline)
 		}
-	case "client_crash", "client_stall", "cut", "halfopen", "partition", "slow_link", "storm":
+	case "client_crash", "client_leave", "client_stall", "cut", "halfopen", "partition", "slow_link", "storm":
 		w.strikeClient(e)
 	default:
 		w.strikeDisk(e)
@@ -96,6 +97,8 @@ func (w *world) strikeClient(e *Event) {
 	switch e.Kind {
 	case "client_crash":
 		a.crash(span)
+	case "client_leave":
+		a.depart(span)
 	case "client_stall":
 		a.stall(w.now.Add(span))
 	case "cut":

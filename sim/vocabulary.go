@@ -11,7 +11,7 @@ var eventKinds = []string{
 	"redrive", "purge", "reset", "delete",
 	// what the books must say
 	"books",
-	"client_crash", "client_stall", "storm",
+	"client_crash", "client_leave", "client_stall", "storm",
 	// the node's process
 	"kill", "power", "stop", "pause",
 	// its disk

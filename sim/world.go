@@ -59,6 +59,8 @@ type actor interface {
 	carryOut(e *Event)
 	// crash ends its process, which comes back after the span.
 	crash(after clock.Duration)
+	// depart makes it leave its group in good order and come back after the span.
+	depart(span clock.Duration)
 	// stall makes it deaf and idle until then.
 	stall(until clock.Instant)
 	// calm tells it that the storm is over: it is to finish and start nothing.
