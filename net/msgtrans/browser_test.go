@@ -14,6 +14,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/mortarmq/mortarmq/net/ws"
 )
 
 // The biz_types by which js/testdata/test.js asks the server for something.
@@ -27,6 +29,7 @@ const (
 	browserText
 	browserIDBack
 	browserTwice
+	browserFlood
 )
 
 // findChromium returns the browser's command, or skips t.
@@ -78,6 +81,11 @@ func browserMessage(ctx context.Context, c *Conn, m Message) {
 		_ = c.Close()
 	case browserSayBack:
 		_ = c.Send(ctx, m)
+	case browserFlood:
+		for range 20 {
+			_ = c.Send(ctx, Message{Compression: Zlib, Payload: make([]byte, 12<<20)})
+		}
+		go func() { _ = c.Shutdown(context.Background()) }() // which waits for this handler
 	}
 }
 
@@ -97,6 +105,13 @@ func TestBrowser(t *testing.T) {
 	mux.Handle("/msgtrans", s)
 	mux.Handle("/", http.FileServer(http.Dir("js")))
 	mux.HandleFunc("/fixtures/", browserFixtures)
+	mux.HandleFunc("/hang-up", func(w http.ResponseWriter, r *http.Request) {
+		if c, err := ws.Accept(w, r, ws.AcceptOptions{Subprotocols: []string{Subprotocol}}); err == nil {
+			_ = c.Finish(ws.StatusNormal)
+			_, _ = c.Next() // the browser's end
+			c.Abort()
+		}
+	})
 	mux.HandleFunc("POST /result", func(_ http.ResponseWriter, r *http.Request) {
 		b, err := io.ReadAll(r.Body)
 		if err != nil {
@@ -155,8 +170,8 @@ func reportBrowser(t *testing.T, b []byte) {
 		}
 		t.Logf("ok   %s (%d ms)", r.Name, r.Millis)
 	}
-	if len(report.Results) != 14 {
-		t.Errorf("%d cases, want 14", len(report.Results))
+	if len(report.Results) != 24 {
+		t.Errorf("%d cases, want 24", len(report.Results))
 	}
 }
 

@@ -25,7 +25,7 @@ const NOTHING = new Uint8Array(0);
 const text = new TextEncoder();
 
 // MsgtransError is every error of this module. kind is one of timeout, closed,
-// refused, remote and limit, as in the Go package.
+// refused, remote, limit and invalid, as in the Go package.
 export class MsgtransError extends Error {
   constructor(kind, message, options) {
     super(`msgtrans: ${message}`, options);
@@ -42,11 +42,11 @@ export function bytesOf(v) {
   if (v instanceof Uint8Array) return v;
   if (v instanceof ArrayBuffer) return new Uint8Array(v);
   if (ArrayBuffer.isView(v)) return new Uint8Array(v.buffer, v.byteOffset, v.byteLength);
-  throw new TypeError('msgtrans: want a string, an ArrayBuffer or a view of one');
+  throw new MsgtransError('invalid', 'a payload or ext header has to be a string, an ArrayBuffer or a view of one');
 }
 
 function within(name, v, max) {
-  if (!Number.isInteger(v) || v < 0 || v > max) throw new RangeError(`msgtrans: ${name} ${v} is outside 0..${max}`);
+  if (!Number.isInteger(v) || v < 0 || v > max) throw new MsgtransError('invalid', `${name} ${v} is outside 0..${max}`);
   return v;
 }
 
@@ -56,8 +56,8 @@ export function encode({ compression = 0, type = 0, biz = 0, id, flags = 0, ext,
   const e = bytesOf(ext);
   const p = bytesOf(payload);
   if (e.length > EXT_BYTES_MAX) throw new MsgtransError('limit', `an ext header of ${e.length} bytes, at most ${EXT_BYTES_MAX}`);
-  if (flags & ~SENDABLE_FLAGS) throw new RangeError(`msgtrans: undefined flags ${flags}`);
-  if (id === 0 && type !== PacketType.Response) throw new RangeError('msgtrans: message id 0 is never sent');
+  if (flags & ~SENDABLE_FLAGS) throw new MsgtransError('invalid', `undefined flags ${flags}`);
+  if (id === 0 && type !== PacketType.Response) throw new MsgtransError('invalid', 'message id 0 is never sent');
   const b = new Uint8Array(HEADER_BYTES + e.length + p.length);
   const v = new DataView(b.buffer);
   b[0] = VERSION;
@@ -103,18 +103,19 @@ export function decode(bytes) {
 // there only in some browsers.
 const FORMATS = { [Compression.Zstd]: 'zstd', [Compression.Zlib]: 'deflate' };
 
-function stream(constructor, compression) {
+function stream(constructor, compression, kind) {
+  if (FORMATS[compression] === undefined) throw new MsgtransError(kind, `unknown compression ${compression}`);
   try {
     return new constructor(FORMATS[compression]);
   } catch (cause) {
-    throw new MsgtransError('remote', `this browser has no ${FORMATS[compression]}`, { cause });
+    throw new MsgtransError(kind, `this browser has no ${FORMATS[compression]}`, { cause });
   }
 }
 
 // compress returns payload compressed.
 export async function compress(payload, compression) {
   if (compression === Compression.None) return payload;
-  return drain(payload, stream(CompressionStream, compression), Infinity);
+  return drain(payload, stream(CompressionStream, compression, 'invalid'), Infinity);
 }
 
 // decompress returns payload decompressed, and stops at max bytes.
@@ -123,7 +124,7 @@ export async function decompress(payload, compression, max) {
     if (payload.length > max) throw new MsgtransError('limit', `a payload of ${payload.length} bytes, at most ${max}`);
     return payload;
   }
-  return drain(payload, stream(DecompressionStream, compression), max);
+  return drain(payload, stream(DecompressionStream, compression, 'remote'), max);
 }
 
 async function drain(bytes, transform, max) {

@@ -5,7 +5,11 @@ import { Client, Compression, Flags, Ids, MsgtransError, PacketType, decode, dec
 const URL_WS = `ws://${location.host}/msgtrans`;
 const utf8 = new TextDecoder();
 // What the Go server does with a message, by its biz_type.
-const ECHO = 1, ASK_BACK = 2, CLOSE_ME = 3, NEVER = 4, BOMB = 5, SAY_BACK = 6, TEXT = 7, ID_BACK = 8, TWICE = 9;
+const ECHO = 1, ASK_BACK = 2, CLOSE_ME = 3, NEVER = 4, BOMB = 5, SAY_BACK = 6, TEXT = 7, ID_BACK = 8, TWICE = 9, FLOOD = 10;
+
+// unhandled is the rejections that nobody has caught.
+const unhandled = [];
+addEventListener('unhandledrejection', (e) => unhandled.push(`${e.reason}`));
 
 function equal(got, want, what) {
   const a = JSON.stringify(got), b = JSON.stringify(want);
@@ -196,6 +200,134 @@ const cases = {
     await closed;
     equal(c.connected, false, 'connected');
     await fails(c.request({ biz: ECHO }), 'closed', 'a request after close');
+  },
+
+  async 'close while a connection is made leaves none'() {
+    for (let turn = 0; turn < 3; turn++) { // at once, in a microtask, in a task
+      const events = [];
+      const c = new Client(URL_WS, { onEvent: (e) => events.push(e.kind) });
+      const connected = c.connect().then(() => 'opened', (e) => e.kind);
+      if (turn === 1) await null;
+      if (turn === 2) await new Promise((r) => setTimeout(r));
+      await c.close();
+      const how = await connected;
+      await new Promise((r) => setTimeout(r, 50));
+      equal([c.connected, events], [false, how === 'opened' ? ['opened', 'closed'] : []], `connected, in turn ${turn}`);
+      await fails(c.connect(), 'closed', 'connect after close');
+      equal(c.connected, false, 'connected after that');
+    }
+  },
+
+  async 'close while the client reconnects'() {
+    const events = [];
+    const [again, reconnecting] = until();
+    const c = new Client(URL_WS, { reconnect: { min: 20, max: 20 }, onEvent: (e) => { events.push(e.kind); if (e.kind === 'reconnecting') reconnecting(); } });
+    await c.connect();
+    await c.send({ biz: CLOSE_ME });
+    await again;
+    await c.close();
+    await new Promise((r) => setTimeout(r, 100));
+    equal([c.connected, events], [false, ['opened', 'closed', 'reconnecting']], 'events');
+  },
+
+  async 'close twice, with a request pending'() {
+    const c = new Client(URL_WS);
+    await c.connect();
+    const asked = c.request({ biz: NEVER }, { timeout: 100 });
+    asked.catch(() => {});
+    await Promise.all([c.close(), c.close()]);
+    await fails(asked, 'timeout', 'the request');
+    await c.close();
+  },
+
+  async 'close while the server ends and its messages are decompressed'() {
+    for (const delay of [0, 20, 60, 120]) {
+      const c = new Client(URL_WS, { onMessage: () => {} });
+      await c.connect();
+      await c.send({ biz: FLOOD });
+      await new Promise((r) => setTimeout(r, delay));
+      await c.close();
+      equal(c.connected, false, 'connected');
+    }
+  },
+
+  async 'close waits for handlers'() {
+    const c = new Client(URL_WS, { onRequest: async () => { await new Promise((r) => setTimeout(r, 50)); return { payload: 'late' }; } });
+    await c.connect();
+    const asked = c.request({ biz: ASK_BACK, payload: 'x' });
+    await c.close();
+    equal(utf8.decode((await asked).payload), '0: late', 'what the server got');
+  },
+
+  async 'what cannot be sent'() {
+    await using({}, async (c) => {
+      for (const m of [{ payload: 42 }, { biz: 300 }, { flags: 8 }, { compression: 9 }, { ext: {} }]) {
+        await fails(c.request(m, { timeout: 50 }), 'invalid', `request ${JSON.stringify(m)}`);
+        await fails(c.send(m), 'invalid', `send ${JSON.stringify(m)}`);
+      }
+      await new Promise((r) => setTimeout(r, 100));
+      equal([c.stats.timeouts, c.stats.requests, unhandled], [0, 0, []], 'timeouts, requests, unhandled rejections');
+      equal((await c.request({ biz: ECHO })).id, 1, 'the first id');
+    });
+    await fails(new Client('ftp://elsewhere/').connect(), 'invalid', 'a bad address');
+  },
+
+  async 'timeouts behind one another'() {
+    const c = new Client(URL_WS); // not connected
+    const long = c.send({ biz: ECHO }, { timeout: 2000 });
+    const ended = [];
+    const late = [c.send({}, { timeout: 30 }), c.request({}, { timeout: 40 }), c.send({}, { timeout: 50 })].map((p, n) => p.catch((e) => { ended.push([n, e.kind]); }));
+    await Promise.all(late);
+    equal(ended, [[0, 'timeout'], [1, 'timeout'], [2, 'timeout']], 'ends');
+    await c.connect();
+    await long;
+    equal((await c.request({ biz: ID_BACK })).id, 2, 'what was given up took no id');
+    await c.close();
+  },
+
+  async 'a callback that throws harms nobody'() {
+    const events = [];
+    const [back, opened] = until();
+    await using({
+      reconnect: { min: 1 },
+      onEvent: (e) => {
+        events.push(e.kind);
+        if (events.length === 4) opened();
+        throw new Error('on purpose');
+      },
+    }, async (c) => {
+      await c.send({ biz: CLOSE_ME });
+      await back;
+      await c.request({ biz: ECHO });
+    });
+    equal(events, ['opened', 'closed', 'reconnecting', 'opened', 'closed'], 'events');
+  },
+
+  async 'connect twice is one connection'() {
+    const events = [];
+    const c = new Client(URL_WS, { onEvent: (e) => events.push(e.kind) });
+    await Promise.all([c.connect(), c.connect()]);
+    await c.connect();
+    await c.request({ biz: ECHO });
+    await c.close();
+    equal(events, ['opened', 'closed'], 'events');
+  },
+
+  async 'a server that hangs up is dialed with growing waits'() {
+    const attempts = [];
+    const [ended, gaveUp] = until();
+    const c = new Client(`ws://${location.host}/hang-up`, {
+      reconnect: { min: 5, max: 1000, attempts: 4 },
+      onEvent: (e) => {
+        if (e.kind === 'reconnecting') attempts.push([e.attempt, e.delay >= 2.5 * 2 ** (e.attempt - 1)]);
+        if (e.kind === 'closed' && attempts.length === 4) gaveUp();
+      },
+    });
+    await c.connect();
+    await ended;
+    await fails(c.request({}), 'closed', 'a request when the attempts are used up');
+    equal(attempts, [[1, true], [2, true], [3, true], [4, true]], 'attempts');
+    await c.close();
   },
 
   async 'no server'() {
