@@ -187,9 +187,9 @@ func (s *Sessions) expireLane(l uint32, ln *lane) bool {
 			}
 			en.flags |= entryExpiring
 			s.stats.Expired++
-		} else {
-			en.flags &^= entryExpiring // its fate came to nothing: try again in a lease's time
 		}
+		// What is under way ends by its outcome, however long the log takes for it: it
+		// is only looked at again.
 		en.at = int64(s.watch.now.Add(s.cfg.DeliveryLease))
 		ln.out.remove(e, &g.entries)
 		ln.out.pushBack(e, &g.entries)
