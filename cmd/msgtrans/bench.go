@@ -14,6 +14,7 @@ import (
 
 	"github.com/mortarmq/mortarmq/cmd/msgtrans/internal/bare"
 	"github.com/mortarmq/mortarmq/net/msgtrans"
+	wire "github.com/mortarmq/mortarmq/wire/msgtrans"
 )
 
 // subject is one of the things that are compared. call makes one request and waits
@@ -45,7 +46,10 @@ func bench(ctx context.Context, args []string, out io.Writer) error {
 	sizes := fs.IntSlice("size", []int{100, 65536}, "bytes of a payload")
 	rounds := fs.Int("rounds", 5, "rounds; the table has their median and range")
 	each := fs.Duration("each", time.Second, "length of a round")
-	if err := fs.Parse(args); err != nil {
+	if err := fs.parse(args, 0, "every setting has its option"); err != nil {
+		return err
+	}
+	if err := checkBench(*transports, *inFlight, *sizes, *rounds, *each); err != nil {
 		return err
 	}
 	os.Setenv("QUIC_GO_DISABLE_RECEIVE_BUFFER_WARNING", "true")
@@ -62,6 +66,32 @@ func bench(ctx context.Context, args []string, out io.Writer) error {
 				}
 			}
 		}
+	}
+	return nil
+}
+
+// checkBench refuses what cannot be measured.
+func checkBench(transports []string, inFlight, sizes []int, rounds int, each time.Duration) error {
+	for _, t := range transports {
+		if !slices.Contains([]string{"tcp", "ws", "quic"}, t) {
+			return wrong("--transport %q is none of tcp, ws, quic", t)
+		}
+	}
+	for _, n := range inFlight {
+		if n < 1 || n > wire.DefaultPendingRequests {
+			return wrong("--in-flight %d is outside 1..%d", n, wire.DefaultPendingRequests)
+		}
+	}
+	for _, n := range sizes {
+		if most := wire.DefaultPacketBytesWebSocket - wire.HeaderBytes; n < 0 || n > most {
+			return wrong("--size %d is outside 0..%d", n, most)
+		}
+	}
+	switch {
+	case rounds < 1:
+		return wrong("--rounds %d is less than 1", rounds)
+	case each < time.Millisecond:
+		return wrong("--each %v is less than a millisecond", each)
 	}
 	return nil
 }

@@ -6,16 +6,16 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
-	"github.com/spf13/pflag"
-
 	"github.com/mortarmq/mortarmq/net/msgtrans"
+	wire "github.com/mortarmq/mortarmq/wire/msgtrans"
 )
 
 // client is what call and send have in common.
 type client struct {
-	fs       *pflag.FlagSet
+	fs       flagSet
 	payload  *string
 	size     *int
 	ext      *string
@@ -46,11 +46,19 @@ func newClient(name string) *client {
 // dial parses args, connects and returns the message to send.
 func (c *client) dial(ctx context.Context, args []string) (*msgtrans.Client, msgtrans.Message, error) {
 	var m msgtrans.Message
-	if err := c.fs.Parse(args); err != nil {
+	if err := c.fs.parse(args, 1, "give the address of one server, like tcp://127.0.0.1:9000"); err != nil {
 		return nil, m, err
 	}
-	if c.fs.NArg() != 1 {
-		return nil, m, errors.New("give the address of a server, like tcp://127.0.0.1:9000")
+	addr := c.fs.Arg(0)
+	switch {
+	case !strings.Contains(addr, "://"):
+		return nil, m, wrong("the address %q names no transport: tcp://%s, or tcps, ws, wss or quic", addr, addr)
+	case *c.size < 0 || int64(*c.size) > wire.PacketBytesCeiling:
+		return nil, m, wrong("--size %d is outside 0..%d", *c.size, wire.PacketBytesCeiling)
+	case *c.count < 1:
+		return nil, m, wrong("--count %d is less than 1", *c.count)
+	case *c.timeout <= 0:
+		return nil, m, wrong("--timeout %v is no time", *c.timeout)
 	}
 	m = msgtrans.Message{Biz: *c.biz, Ext: []byte(*c.ext), Payload: []byte(*c.payload)}
 	if *c.size > 0 {
@@ -61,9 +69,9 @@ func (c *client) dial(ctx context.Context, args []string) (*msgtrans.Client, msg
 	}
 	var ok bool
 	if m.Compression, ok = map[string]msgtrans.Compression{"none": msgtrans.None, "zstd": msgtrans.Zstd, "zlib": msgtrans.Zlib}[*c.compress]; !ok {
-		return nil, m, fmt.Errorf("--compress %q is none of none, zstd, zlib", *c.compress)
+		return nil, m, wrong("--compress %q is none of none, zstd, zlib", *c.compress)
 	}
-	conn, err := msgtrans.Dial(ctx, c.fs.Arg(0), msgtrans.ClientOptions{
+	conn, err := msgtrans.Dial(ctx, addr, msgtrans.ClientOptions{
 		Options: msgtrans.Options{
 			TLS:              &tls.Config{InsecureSkipVerify: *c.insecure},
 			HandshakeTimeout: *c.timeout,

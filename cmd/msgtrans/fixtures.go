@@ -53,7 +53,7 @@ func fixtureList() []fixture {
 func fixtures(_ context.Context, args []string, out io.Writer) error {
 	fs := flags("fixtures")
 	dir := fs.String("dir", ".", "folder to write to")
-	if err := fs.Parse(args); err != nil {
+	if err := fs.parse(args, 0, "the folder follows --dir"); err != nil {
 		return err
 	}
 	codec := wire.NewCodec(0)

@@ -8,11 +8,15 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/pflag"
+
+	"github.com/mortarmq/mortarmq/net/ws"
 )
 
 const usage = `msgtrans: try the msgtrans packet format by hand
@@ -37,8 +41,19 @@ var commands = map[string]command{
 	"fixtures": fixtures,
 }
 
-// errUsage says that the command line was wrong and has been explained.
+// errUsage says that the command line is wrong.
 var errUsage = errors.New("usage")
+
+// wrong returns an errUsage that says what is wrong.
+func wrong(format string, args ...any) error {
+	return &usageError{fmt.Errorf(format, args...)}
+}
+
+// usageError has no words of its own.
+type usageError struct{ error }
+
+func (e *usageError) Is(target error) bool { return target == errUsage }
+func (e *usageError) Unwrap() error        { return e.error }
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -47,10 +62,11 @@ func main() {
 	switch {
 	case err == nil, errors.Is(err, pflag.ErrHelp):
 	case errors.Is(err, errUsage):
+		fmt.Fprintln(os.Stderr, "msgtrans: "+explain(err)+"\nmsgtrans --help lists the commands, and msgtrans <command> --help the options of one")
 		stop()
 		os.Exit(2)
 	default:
-		fmt.Fprintln(os.Stderr, "msgtrans:", err)
+		fmt.Fprintln(os.Stderr, "msgtrans: "+explain(err))
 		stop()
 		os.Exit(1)
 	}
@@ -63,13 +79,45 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	}
 	c, ok := commands[args[0]]
 	if !ok {
-		fmt.Fprintf(os.Stderr, "msgtrans: there is no command %q\n\n%s", args[0], usage)
-		return errUsage
+		return wrong("there is no command %q", args[0])
 	}
 	return c(ctx, args[1:], out)
 }
 
+// explain returns err in words for whoever typed the command: what to do next, and
+// the name of the package only where it is that of the command.
+func explain(err error) string {
+	text := strings.TrimPrefix(err.Error(), "msgtrans: ")
+	var status *ws.StatusError
+	switch {
+	case strings.Contains(text, "x509: "): // QUIC has it as text alone
+		return text + "; --insecure takes any certificate"
+	case errors.As(err, &status) && status.Code == http.StatusNotFound:
+		return text + "; is the path right? msgtrans serve has /msgtrans"
+	}
+	return text
+}
+
+// flagSet is a command's options. Its mistakes are those of usage.
+type flagSet struct{ *pflag.FlagSet }
+
 // flags returns an empty flag set for the command name.
-func flags(name string) *pflag.FlagSet {
-	return pflag.NewFlagSet("msgtrans "+name, pflag.ContinueOnError)
+func flags(name string) flagSet {
+	fs := pflag.NewFlagSet("msgtrans "+name, pflag.ContinueOnError)
+	return flagSet{fs}
+}
+
+// parse reads args, of which the last operands are no options.
+func (fs flagSet) parse(args []string, operands int, what string) error {
+	switch err := fs.Parse(args); {
+	case errors.Is(err, pflag.ErrHelp):
+		return err
+	case err != nil:
+		return &usageError{err}
+	case fs.NArg() != operands && operands == 0:
+		return wrong("%q is no option; %s", fs.Arg(0), what)
+	case fs.NArg() != operands:
+		return wrong("%s", what)
+	}
+	return nil
 }

@@ -138,23 +138,66 @@ func TestFixturesAreCurrent(t *testing.T) {
 
 // Goal: a wrong command line is an error that says what is wrong.
 func TestWrongCommandLines(t *testing.T) {
-	if err := run(t.Context(), []string{"listen"}, io.Discard); !errors.Is(err, errUsage) {
-		t.Error(err)
-	}
-	for _, c := range []struct{ args, want string }{
-		{"call", "address"},
-		{"call tcp://127.0.0.1:1 --compress lz4", "lz4"},
-		{"send tcp://127.0.0.1:1", "refused"},
-		{"serve --listen udp://127.0.0.1:1", "udp"},
-		{"serve --cert nowhere --key nowhere", "nowhere"},
-		{"bench --transport smoke", "smoke"},
+	for _, c := range []struct {
+		args, want string
+		usage      bool
+	}{
+		{"listen", `no command "listen"`, true},
+		{"call", "address", true},
+		{"call 127.0.0.1:9000", "tcp://127.0.0.1:9000", true},
+		{"call tcp://127.0.0.1:1 tcp://127.0.0.1:2", "one server", true},
+		{"call tcp://127.0.0.1:1 --compress lz4", "lz4", true},
+		{"call tcp://127.0.0.1:1 --size -1", "--size", true},
+		{"call tcp://127.0.0.1:1 --size 9000000000000000000", "--size", true},
+		{"call tcp://127.0.0.1:1 --timeout 0s", "--timeout", true},
+		{"call tcp://127.0.0.1:1 --colour", "colour", true},
+		{"send tcp://127.0.0.1:1 --count -1", "--count", true},
+		{"send tcp://127.0.0.1:1", "refused", false},
+		{"serve --listen udp://127.0.0.1:1", "udp", false},
+		{"serve --cert nowhere --key nowhere", "nowhere", false},
+		{"serve tcp://127.0.0.1:0", "--listen", true},
+		{"serve --listen=", "--listen", true},
+		{"bench --transport smoke", "smoke", true},
+		{"bench --rounds 0", "--rounds", true},
+		{"bench --rounds -1", "--rounds", true},
+		{"bench --size -1", "--size", true},
+		{"bench --in-flight -1", "--in-flight", true},
+		{"bench --in-flight 0", "--in-flight", true},
+		{"bench --each 0s", "--each", true},
+		{"bench tcp", "tcp", true},
+		{"fixtures here", "--dir", true},
 	} {
 		err := run(t.Context(), strings.Fields(c.args), io.Discard)
-		if err == nil || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("msgtrans %s: %v, want something about %s", c.args, err, c.want)
+		if err == nil || !strings.Contains(explain(err), c.want) || errors.Is(err, errUsage) != c.usage {
+			t.Errorf("msgtrans %s: %v, want something about %s, a mistake of usage %v", c.args, err, c.want, c.usage)
 		}
 	}
 	if got := runOK(t); !strings.Contains(got, "msgtrans serve") {
 		t.Errorf("without a command: %s", got)
+	}
+}
+
+// Goal: what fails says what to do next, and the name of the package once at most.
+func TestFailuresAreExplained(t *testing.T) {
+	os.Setenv("QUIC_GO_DISABLE_RECEIVE_BUFFER_WARNING", "true")
+	ctx, stop := context.WithCancel(t.Context())
+	out := &lines{changed: make(chan struct{}, 1)}
+	served := make(chan error, 1)
+	go func() {
+		served <- run(ctx, []string{"serve", "--listen", "tcps://127.0.0.1:0,wss://127.0.0.1:0/msgtrans,quic://127.0.0.1:0,ws://127.0.0.1:0/msgtrans"}, out)
+	}()
+	for n, m := range out.waitFor(t, `listening on (\S+)\n`, 4) {
+		addr, want := m[1], "--insecure"
+		if n == 3 {
+			addr, want = strings.TrimSuffix(addr, "/msgtrans"), "/msgtrans"
+		}
+		err := run(t.Context(), []string{"call", addr}, io.Discard)
+		if err == nil || !strings.Contains(explain(err), want) || strings.Contains(explain(err), "msgtrans: ") {
+			t.Errorf("%s: %v", addr, err)
+		}
+	}
+	stop()
+	if err := <-served; err != nil {
+		t.Fatal(err)
 	}
 }

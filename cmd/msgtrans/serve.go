@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"sync"
 	"time"
 
@@ -22,8 +23,11 @@ func serve(ctx context.Context, args []string, out io.Writer) error {
 	reflect := fs.Bool("reflect", false, "send one-way messages back")
 	verbose := fs.Bool("verbose", false, "print what happens to connections")
 	drain := fs.Duration("drain", 10*time.Second, "how long the end waits for what is under way")
-	if err := fs.Parse(args); err != nil {
+	if err := fs.parse(args, 0, "addresses follow --listen"); err != nil {
 		return err
+	}
+	if len(*listen) == 0 || slices.Contains(*listen, "") {
+		return wrong("--listen needs an address, like tcp://127.0.0.1:9000")
 	}
 	conf, err := serverTLS(*certFile, *keyFile)
 	if err != nil {
