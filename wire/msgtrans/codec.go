@@ -17,6 +17,10 @@ const (
 	// limit on the payload: RFC 8878 asks decoders to support 8 MiB. The window
 	// alone costs nothing, as the output is the window.
 	zstdPeerWindowBytes = 8 << 20
+	// zstdGrowth is how much larger each attempt is than the one before, where the frame
+	// does not state its size.
+	zstdGrowth           = 4
+	zstdBlockHeaderBytes = 3
 	// zstdBlockBytes is the most that one zstd block decodes to, and
 	// zstdBlockWireBytes the least that it takes.
 	zstdBlockBytes     = 128 << 10
@@ -135,17 +139,12 @@ func (c *Codec) decompressZstd(dst, payload []byte) ([]byte, error) {
 		}
 		c.zstdDec = dec
 	}
-	room := 4 * len(payload)
-	var h zstd.Header
-	if err := h.Decode(payload); err == nil && h.HasFCS {
-		if h.FrameContentSize > uint64(c.payloadBytesMax) {
-			return dst, c.tooLong(int64(min(h.FrameContentSize, 1<<62)))
-		}
-		// What is claimed is believed as far as the input could hold it.
-		room = min(int(h.FrameContentSize), (len(payload)/zstdBlockWireBytes+1)*zstdBlockBytes)
+	room, err := c.zstdRoom(payload)
+	if err != nil {
+		return dst, err
 	}
 	at := len(dst)
-	for room = min(max(room, inflateStepBytes), c.payloadBytesMax); ; room = min(2*room, c.payloadBytesMax) {
+	for room = min(max(room, inflateStepBytes), c.payloadBytesMax); ; room = min(zstdGrowth*room, c.payloadBytesMax) {
 		// A short result is copied out of the scratch, or it would keep the slack alive.
 		var attempt []byte
 		short := room+zstdSlackBytes <= zstdScratchBytes
@@ -175,6 +174,45 @@ func (c *Codec) decompressZstd(dst, payload []byte) ([]byte, error) {
 			return dst, fmt.Errorf("%w: zstd: %w", ErrCorrupt, err)
 		}
 	}
+}
+
+// zstdRoom returns what to decode payload into at first. It fails if that is over the
+// limit for certain.
+func (c *Codec) zstdRoom(payload []byte) (int, error) {
+	var h zstd.Header
+	if h.Decode(payload) != nil || h.Skippable {
+		return 0, nil // the decoder says what is wrong
+	}
+	if h.HasFCS {
+		if h.FrameContentSize > uint64(c.payloadBytesMax) {
+			return 0, c.tooLong(int64(min(h.FrameContentSize, 1<<62)))
+		}
+		// What is claimed is believed as far as the input could hold it.
+		return min(int(h.FrameContentSize), (len(payload)/zstdBlockWireBytes+1)*zstdBlockBytes), nil
+	}
+	// Without a claim the blocks tell: those that are not compressed, which bombs are
+	// made of, state their length (RFC 8878, section 3.1.1.2).
+	least := int64(0)
+	for b := payload[h.HeaderSize:]; len(b) >= zstdBlockHeaderBytes; {
+		head := int(b[0]) | int(b[1])<<8 | int(b[2])<<16
+		size := head >> 3
+		wire := size
+		switch head >> 1 & 3 {
+		case 0: // raw
+			least += int64(size)
+		case 1: // one byte, repeated
+			least += int64(size)
+			wire = 1
+		}
+		if least > int64(c.payloadBytesMax) {
+			return 0, c.tooLong(least)
+		}
+		if head&1 != 0 || len(b) < zstdBlockHeaderBytes+wire { // the last one, or the input ends
+			break
+		}
+		b = b[zstdBlockHeaderBytes+wire:]
+	}
+	return max(4*len(payload), int(least)), nil
 }
 
 // decompressZlib reads step by step, each as long as all before it. Bytes after

@@ -5,6 +5,7 @@ import (
 	"compress/zlib"
 	"encoding/binary"
 	"errors"
+	"math"
 	"math/rand/v2"
 	"runtime"
 	"testing"
@@ -191,5 +192,92 @@ func TestDecompressCorrupt(t *testing.T) {
 	}
 	if _, err := codec.Decompress(nil, payload, 3); !errors.Is(err, ErrCompression) {
 		t.Fatal(err)
+	}
+}
+
+// rleFrame returns a zstd frame without a size whose blocks each repeat one byte.
+func rleFrame(blocks, blockBytes int) []byte {
+	b := []byte{0x28, 0xB5, 0x2F, 0xFD, 0x00, 0x58} // magic, descriptor, a window of 2 MiB
+	for n := range blocks {
+		head := uint32(blockBytes)<<3 | 1<<1
+		if n == blocks-1 {
+			head |= 1
+		}
+		b = append(b, byte(head), byte(head>>8), byte(head>>16), 'x')
+	}
+	return b
+}
+
+// Goal: a zstd bomb that does not state its size costs nothing if its blocks tell, and
+// little more than the limit if they do not; what is within the limit still decodes.
+func TestZstdBombWithoutSize(t *testing.T) {
+	const limit = 16 << 20
+	codec := NewCodec(limit)
+	allocated := func(b []byte) (uint64, error) {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		_, err := codec.Decompress(nil, b, Zstd)
+		runtime.ReadMemStats(&after)
+		return after.TotalAlloc - before.TotalAlloc, err
+	}
+	enc, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var streamed bytes.Buffer
+	enc.Reset(&streamed) // which writes no size
+	for range 4 {
+		if _, err := enc.Write(make([]byte, limit)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := enc.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := codec.Decompress(nil, rleFrame(2, 1000), Zstd); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name  string
+		frame []byte
+		most  uint64
+	}{
+		{"blocks that tell", rleFrame(600, zstdBlockBytes), 64 << 10},
+		{"one block too many", rleFrame(limit/zstdBlockBytes+1, zstdBlockBytes), 64 << 10},
+		{"blocks that do not", streamed.Bytes(), 2 * limit},
+	} {
+		n, err := allocated(c.frame)
+		if !errors.Is(err, ErrPayloadTooLong) || n > c.most {
+			t.Errorf("%s: %d bytes of input, %d KiB allocated, %v", c.name, len(c.frame), n>>10, err)
+		}
+	}
+	got, err := codec.Decompress([]byte("ext"), rleFrame(limit/zstdBlockBytes, zstdBlockBytes), Zstd)
+	if err != nil || len(got) != limit+3 {
+		t.Errorf("at the limit: %d bytes, %v", len(got), err)
+	}
+}
+
+// Goal: no limit is so high that sums overflow.
+func TestHighestLimit(t *testing.T) {
+	codec := NewCodec(math.MaxInt)
+	for _, with := range []Compression{None, Zstd, Zlib} {
+		b, err := codec.Compress(nil, []byte("hello"), with)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := codec.Decompress([]byte("ext "), b, with); err != nil || string(got) != "ext hello" {
+			t.Errorf("%v: %q, %v", with, got, err)
+		}
+	}
+	if _, err := codec.Decompress(nil, rleFrame(PayloadBytesCeiling/zstdBlockBytes+1, zstdBlockBytes), Zstd); !errors.Is(err, ErrPayloadTooLong) {
+		t.Error(err)
+	}
+	for _, l := range []Limits{{PayloadBytes: PayloadBytesCeiling + 1}, {PacketBytes: PacketBytesCeiling + 1}} {
+		if l.Validate() == nil {
+			t.Errorf("%+v was taken", l)
+		}
+	}
+	if err := (Limits{PacketBytes: PacketBytesCeiling, PayloadBytes: PayloadBytesCeiling}).Validate(); err != nil {
+		t.Error(err)
 	}
 }

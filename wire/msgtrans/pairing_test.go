@@ -228,3 +228,23 @@ func BenchmarkPairing(b *testing.B) {
 		n++
 	}
 }
+
+// Goal: Abandon gives up what is pending, the oldest first, and the ids go on.
+func TestAbandon(t *testing.T) {
+	p := NewPairing[string](0)
+	for n, v := range []string{"a", "b", "c"} {
+		if _, err := p.Begin(Instant(10-n), v); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var got string
+	for _, e := range p.Abandon(nil) {
+		got += e.Value
+	}
+	if got != "abc" || p.Len() != 0 {
+		t.Fatalf("%q, %d are left", got, p.Len())
+	}
+	if id := p.OneWay(); id != 4 {
+		t.Fatalf("the next id is %d", id)
+	}
+}
