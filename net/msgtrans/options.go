@@ -42,7 +42,8 @@ type Options struct {
 	// OnMessage handles a OneWay, in order of arrival, one at a time. Without it
 	// messages are dropped and counted. ctx ends when the connection is closed hard.
 	OnMessage func(ctx context.Context, c *Conn, m Message)
-	// OnEvent hears of a connection's life. It must not block.
+	// OnEvent hears of a connection's life. It must not block. Like in a handler, a panic
+	// in it ends the process.
 	OnEvent func(Event)
 	// Serial gives Requests the same treatment as messages: all handlers of a
 	// connection run one at a time in order of arrival.
