@@ -90,6 +90,9 @@ func (c *Client) awaitConnection(ctx context.Context) error {
 	c.mu.Lock()
 	last := c.lastErr
 	c.mu.Unlock()
+	if last != nil {
+		last = within{last}
+	}
 	switch {
 	case last != nil && cause != nil:
 		return fmt.Errorf("%w within %v at %v: %w; last: %w", ErrNoBroker, c.opt.DialTimeout, c.opt.Addrs, cause, last)
@@ -127,6 +130,9 @@ func (c *Client) deliverEvent(e *core.Event) {
 	case core.EventDisconnected:
 		c.noteConnection(e.Text, fromCore(&e.Err))
 	case core.EventFailed:
+		if e.Err.Code == wire.CodeAuthFailed && c.opt.Token == "" {
+			e.Err.Message = "no token was given, and the broker wants one"
+		}
 		c.mu.Lock()
 		c.fatal = fromCore(&e.Err)
 		c.mu.Unlock()

@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -240,31 +243,52 @@ func TestClose(t *testing.T) {
 	}
 }
 
-// Goal: Dial says why there is no connection.
+// Goal: Dial says why there is no connection, once and in words that help.
 func TestDialFails(t *testing.T) {
 	s := serve(t)
 	s.Lock()
 	s.Broker.Token = "right"
 	s.Unlock()
-	_, err := Dial(t.Context(), Options{Addrs: []string{s.Addr}, Token: "wrong"})
-	if !errors.Is(err, ErrUnauthorized) || errors.Is(err, ErrNoBroker) {
-		t.Fatal(err)
-	}
-	c := dial(t, s, Options{Token: "right"})
-	if _, err := c.Declare(t.Context(), "no good*", 0); !errors.Is(err, &Error{Code: wire.CodeInvalidTopic}) {
-		t.Fatal(err)
-	}
 	gone, err := fakebroker.Serve(fakebroker.New(), "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	gone.Close()
-	_, err = Dial(t.Context(), Options{Addrs: []string{gone.Addr}, DialTimeout: 20 * time.Millisecond})
-	if !errors.Is(err, ErrNoBroker) {
-		t.Fatal(err)
+	web := httptest.NewServer(http.NotFoundHandler())
+	defer web.Close()
+	for _, c := range []struct {
+		opt  Options
+		is   error
+		text string
+	}{
+		{Options{Addrs: []string{s.Addr}, Token: "wrong"}, ErrUnauthorized, "mortarmq: CONNECT: AUTH_FAILED: "},
+		{Options{Addrs: []string{s.Addr}}, ErrUnauthorized, "no token was given"},
+		{Options{Addrs: []string{gone.Addr}}, ErrNoBroker, ": nobody answers there"},
+		{Options{Addrs: []string{web.Listener.Addr().String()}}, ErrNoBroker, "an HTTP server answers there"},
+		{Options{Addrs: []string{""}}, nil, "not HOST:PORT"},
+		{Options{Addrs: []string{"localhost"}}, nil, `"localhost" is not HOST:PORT`},
+	} {
+		ctx, cancel := context.WithCancel(t.Context())
+		c.opt.OnConnection = func(_ string, err error) {
+			if err != nil {
+				cancel() // one attempt is enough
+			}
+		}
+		_, err := Dial(ctx, c.opt)
+		cancel()
+		if err == nil || !strings.Contains(err.Error(), c.text) || strings.Count(err.Error(), "mortarmq:") != 1 {
+			t.Errorf("%v: %v", c.opt.Addrs, err)
+		}
+		for _, kind := range []error{ErrUnauthorized, ErrNoBroker} {
+			if errors.Is(err, kind) != (kind == c.is) {
+				t.Errorf("%v: %v: Is(%v) is wrong", c.opt.Addrs, err, kind)
+			}
+		}
 	}
-	if _, err := Dial(t.Context(), Options{Addrs: []string{""}}); err == nil {
-		t.Fatal("an empty address is taken")
+	c := dial(t, s, Options{Token: "right"})
+	_, err = c.Declare(t.Context(), "no good*", 0)
+	if !errors.Is(err, &Error{Code: wire.CodeInvalidTopic}) || strings.Count(err.Error(), "INVALID_TOPIC") != 1 {
+		t.Fatal(err)
 	}
 }
 

@@ -71,13 +71,19 @@ func (e *Error) Error() string {
 		}
 	}
 	if e.cause != nil {
-		add(strings.TrimPrefix(e.cause.Error(), "mortarmq: "))
+		add(within{e.cause}.Error())
 	}
 	if e.Unknown {
 		b.WriteString(" (the outcome is unknown)")
 	}
 	return b.String()
 }
+
+// within is an error as it reads inside another one, whose text names the library already.
+type within struct{ error }
+
+func (e within) Error() string { return strings.TrimPrefix(e.error.Error(), "mortarmq: ") }
+func (e within) Unwrap() error { return e.error }
 
 // Unwrap is the cause on this side, if there is one.
 func (e *Error) Unwrap() error { return e.cause }

@@ -2,6 +2,8 @@ package client
 
 import (
 	"errors"
+	"fmt"
+	stdnet "net"
 	"time"
 
 	"github.com/mortarmq/mortarmq/client/core"
@@ -42,6 +44,11 @@ type Options struct {
 func (o Options) Validate() error {
 	if o.DialTimeout < 0 {
 		return errors.New("mortarmq: DialTimeout is negative")
+	}
+	for _, a := range o.Addrs {
+		if _, port, err := stdnet.SplitHostPort(a); err != nil || port == "" {
+			return fmt.Errorf("mortarmq: the address %q is not HOST:PORT", a)
+		}
 	}
 	c := o.core()
 	if err := c.Validate(); err != nil {

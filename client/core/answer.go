@@ -1,6 +1,10 @@
 package core
 
-import "github.com/mortarmq/mortarmq/wire"
+import (
+	"strings"
+
+	"github.com/mortarmq/mortarmq/wire"
+)
 
 func (c *Core) onBytes(data []byte) {
 	k := &c.conn
@@ -13,6 +17,10 @@ func (c *Core) onBytes(data []byte) {
 	for k.id == id {
 		f, ok, err := k.reader.Next()
 		if err != nil {
+			if k.phase == phaseConnecting && strings.HasPrefix(string(data), "HTTP/") {
+				c.abort("no broker's client port: an HTTP server answers there, such as a broker's admin port")
+				return
+			}
 			c.abort("the broker sent no frame: " + err.Error())
 			return
 		}

@@ -34,7 +34,7 @@ func (c *Core) addCall(k *call) {
 	}
 	name := []byte(k.name)
 	if err := wire.CheckTopicName(name); err != nil && (k.remove || !wire.IsDLQName(name)) {
-		c.callDone(k, wire.DeclareResult{}, refusal(wire.CodeInvalidTopic, err.Error()))
+		c.callDone(k, wire.DeclareResult{}, refusal(wire.CodeInvalidTopic, err.(*wire.DecodeError).Message))
 		return
 	}
 	if k.lookup && !wire.IsDLQName(name) {
