@@ -36,7 +36,8 @@
 //  7. Memory is bounded by the options, but for records that wait to be written
 //     (DirtyBytes): those are never dropped.
 //  8. An index is a hint: an entry counts if the segment agrees with it. One
-//     that is missing or wrong is rebuilt from its segment alone.
+//     that is missing or wrong is rebuilt from its segment alone; where that is
+//     damaged, an entry that the segment confirms says where it goes on.
 //  9. Damage is of one partition, and what the position names of it is left as it
 //     is. If recovery finds the end of the active segment damaged, the next record
 //     begins a new one: the journal has what comes behind the position, and a

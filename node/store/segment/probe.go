@@ -95,7 +95,11 @@ func (r *reader) rebuilt(s *Set) {
 	b := r.rebuild
 	r.rebuild = nil
 	end := b.scan.run.next
+	g := b.bridge.over(r.seq)
 	switch {
+	case g != nil && !b.busy:
+		s.noteDamage(r.p, Damage{Path: r.p.path(r.at.base, format.SegmentSuffix), Offset: g.offset, Sequence: g.from, What: g.what}, g.from, g.to)
+		r.finish(s)
 	case b.busy || b.bad == "" && r.seq >= end && b.scan.limit < r.at.size:
 		if b.busy {
 			s.readsAt = s.now.Add(descriptorsAfter)

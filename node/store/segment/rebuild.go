@@ -14,6 +14,7 @@ const (
 	rebuildOpen rebuildStep = iota
 	rebuildRead
 	rebuildTake
+	rebuildHint
 	rebuildWrite
 	rebuildClose
 	rebuildEnd
@@ -30,6 +31,7 @@ type rebuild struct {
 	data    *file
 	scan    scan
 	n       int
+	bridge  bridge
 	bad     string // what ended the walk early
 	busy    bool   // it could not begin: no descriptor was left
 	walked  bool
@@ -87,7 +89,11 @@ func (b *rebuild) damage() Damage {
 }
 
 func (b *rebuild) completed(_ *Set, c *disk.Completion) {
-	if c.Kind == disk.KindRead {
+	switch {
+	case c.Kind != disk.KindRead:
+	case b.step == rebuildHint:
+		b.bridge.n = int(c.N)
+	default:
 		b.n = int(c.N)
 	}
 }
@@ -121,9 +127,11 @@ func (b *rebuild) advance(s *Set) {
 				b.retried = true
 				continue
 			}
-			if b.bad = b.scan.take(s.o.ClusterID, b.n, err); b.bad != "" {
-				b.done(s)
+			if what := b.scan.take(s.o.ClusterID, b.n, err); what != "" {
+				b.stopped(s, what)
 			}
+		case rebuildHint:
+			b.hint(s, err)
 		case rebuildWrite:
 			b.write(s, err)
 		case rebuildClose:
@@ -142,7 +150,8 @@ func (b *rebuild) advance(s *Set) {
 func (b *rebuild) done(s *Set) {
 	b.walked = true
 	s.release(b.data)
-	b.data = nil
+	s.release(b.bridge.index)
+	b.data, b.bridge.index = nil, nil
 	entries := b.scan.run.entries
 	b.persist = b.persist && !b.busy && !b.p.dropped && len(entries) > 0 && (b.bad == "" || len(entries) >= int(b.at.entries))
 	b.step = rebuildEnd

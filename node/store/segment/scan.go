@@ -5,6 +5,7 @@ import (
 
 	"github.com/mortarmq/mortarmq/disk"
 	"github.com/mortarmq/mortarmq/node/format"
+	"github.com/mortarmq/mortarmq/node/op"
 )
 
 // scan reads a segment from its start to limit, a chunk at a time, and checks
@@ -16,6 +17,7 @@ type scan struct {
 	buf   []byte
 	have  int // bytes of buf that hold what was read and not checked yet
 	begun bool
+	piece int // what the next read is at most, 0 for all of buf
 	run   run
 }
 
@@ -33,9 +35,25 @@ func (c *scan) next(s *Set, w worker, h disk.Handle) bool {
 	if c.buf == nil {
 		c.buf = make([]byte, s.o.ReadChunk)
 	}
-	n := min(int64(len(c.buf)-c.have), c.limit-at)
+	n := c.wanted()
 	s.submit(w, disk.Request{Kind: disk.KindRead, Lane: disk.LaneRead, Handle: h, Offset: at, Buf: c.buf[c.have : c.have+int(n)]})
 	return true
+}
+
+// wanted is how many bytes the next read asks for.
+func (c *scan) wanted() int64 {
+	n := len(c.buf) - c.have
+	if c.piece > 0 {
+		n = min(n, c.piece)
+	}
+	return min(int64(n), c.limit-c.run.offset-int64(c.have))
+}
+
+// moveTo goes on at the record next, which may lie at offset: with small reads
+// first, since it may not, and what cannot be read may lie close.
+func (c *scan) moveTo(offset int64, next op.Sequence) {
+	c.run.offset, c.run.next, c.run.indexed = offset, next, 0
+	c.have, c.piece = 0, format.IndexInterval
 }
 
 // take checks what the read brought. It says what is wrong, "" for nothing; the
@@ -45,8 +63,8 @@ func (c *scan) take(clusterID [16]byte, n int, err disk.Errno) string {
 		return "cannot be read: " + err.String()
 	}
 	at := c.run.offset + int64(c.have)
-	wanted := int(min(int64(len(c.buf)-c.have), c.limit-at))
-	c.have += n
+	wanted := int(c.wanted())
+	c.have, c.piece = c.have+n, min(2*c.piece, len(c.buf))
 	b := c.buf[:c.have]
 	if !c.begun {
 		if what := checkHeader(b, c.p, c.at, clusterID); what != "" {
