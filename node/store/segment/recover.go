@@ -77,6 +77,7 @@ func (r *recovery) advance(s *Set) {
 		default:
 			s.end(r)
 			s.recovery = nil
+			s.scrub.init(s) // there is something to verify now
 			s.emit(Event{Kind: EventRecovered})
 			return
 		}

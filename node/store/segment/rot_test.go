@@ -146,6 +146,23 @@ func TestNoDeadlinePassesInRecovery(t *testing.T) {
 	w.until(EventScrubbed, nil)
 }
 
+// Goal: what is stored is verified as soon as it is recovered: that time was told
+// before there were partitions does not put it off by a pause.
+func TestVerifiedFromTheStart(t *testing.T) {
+	o := smallOptions()
+	o.ScrubPause = 0 // as in production
+	w, at := filled(t, o)
+	path, _, _ := offsetOf(w, 1, 30)
+	w.d.Rot(path, 2000, []byte{1})
+	w.s.Tick(w.now)
+	w.recover(at)
+	start := w.now
+	w.until(EventScrubbed, nil)
+	if took := w.now.Sub(start); took > clock.Minute || len(w.damages()) != 1 {
+		t.Fatalf("verified after %d ms, %+v", took.Millis(), w.damages())
+	}
+}
+
 // Goal: a read that failed once is no damage: it is tried again before anything is
 // said.
 func TestReadIsTriedAgain(t *testing.T) {
