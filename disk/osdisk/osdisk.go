@@ -119,7 +119,7 @@ func flock(fd int) error {
 }
 
 func inUse(root string) error {
-	return fmt.Errorf("%w: another broker runs on %s: stop it, or give this one another data_dir", ErrInUse, root)
+	return fmt.Errorf("%w: another broker runs on %s, or mortarmq verify reads it: stop it, or give this one another data_dir", ErrInUse, root)
 }
 
 func (d *Disk) startWorkers() {

@@ -58,6 +58,39 @@ func TestConformance(t *testing.T) {
 	})
 }
 
+// Goal: readers share a directory and keep brokers off it, and a broker them.
+func TestLockShared(t *testing.T) {
+	root := t.TempDir()
+	broker, _ := opened(t, root)
+	if _, err := LockShared(root); !errors.Is(err, ErrInUse) {
+		t.Fatalf("beside a broker: %v", err)
+	}
+	if err := broker.Close(); err != nil {
+		t.Fatal(err)
+	}
+	var unlocks []func()
+	for range 2 {
+		unlock, err := LockShared(root)
+		if err != nil {
+			t.Fatal(err)
+		}
+		unlocks = append(unlocks, unlock)
+	}
+	if _, err := Open(root, nil); !errors.Is(err, ErrInUse) {
+		t.Fatalf("beside readers: %v", err)
+	}
+	for _, unlock := range unlocks {
+		unlock()
+	}
+	broker, _ = opened(t, root)
+	if err := broker.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := LockShared(root + "/nowhere"); err == nil {
+		t.Fatal("a directory that is not there is locked")
+	}
+}
+
 // Goal: a directory has one broker, the second is told which directory it is and
 // what to do, and gets it once the first has closed.
 func TestLock(t *testing.T) {
