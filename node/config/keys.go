@@ -180,7 +180,7 @@ func (r Reserve) Of(total int64) int64 {
 func nearest(name string) string {
 	best, bestDistance := "", len(name)/2+1
 	for _, k := range keys {
-		d := distance(name, k.name)
+		d := Distance(name, k.name)
 		if strings.HasPrefix(name, "listen_") && strings.HasPrefix(k.name, "listen_client") {
 			d = min(d, bestDistance-1) // listen_tcp and the like mean the client port
 		}
@@ -191,8 +191,8 @@ func nearest(name string) string {
 	return best
 }
 
-// distance is the number of single-letter edits between a and b.
-func distance(a, b string) int {
+// Distance is the number of single-letter edits between a and b.
+func Distance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {
 		row[j] = j

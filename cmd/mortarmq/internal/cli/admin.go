@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"strings"
 	"time"
 
 	"github.com/mortarmq/mortarmq/node/admin"
@@ -34,6 +35,9 @@ func (c *call) change(ctx context.Context, method, path string, query url.Values
 }
 
 func (c *call) request(ctx context.Context, method, path string, query url.Values, body any) error {
+	if err := checkAddr("--admin", c.admin); err != nil {
+		return err
+	}
 	address := "http://" + c.admin + path
 	if len(query) > 0 {
 		address += "?" + query.Encode()
@@ -42,9 +46,9 @@ func (c *call) request(ctx context.Context, method, path string, query url.Value
 	if err != nil {
 		return usagef("--admin: %v", err)
 	}
+	token := ""
 	if method != http.MethodGet {
-		token, err := c.token()
-		if err != nil {
+		if token, err = c.token(); err != nil {
 			return err
 		}
 		if token != "" {
@@ -57,7 +61,10 @@ func (c *call) request(ctx context.Context, method, path string, query url.Value
 		if errors.As(err, &ue) {
 			err = ue.Err
 		}
-		return noBrokerError{fmt.Errorf("no broker answers on the admin port %s: %w", c.admin, err)}
+		if strings.Contains(err.Error(), "malformed HTTP") {
+			return noBrokerError{fmt.Errorf("no admin port: what answers on %s speaks no HTTP, such as a broker's client port; --admin chooses another address", c.admin)}
+		}
+		return noBrokerError{fmt.Errorf("no broker answers on the admin port %s: %w: is mortarmqd running? --admin chooses another address", c.admin, err)}
 	}
 	defer resp.Body.Close()
 	data, err := io.ReadAll(io.LimitReader(resp.Body, 64<<20))
@@ -68,6 +75,9 @@ func (c *call) request(ctx context.Context, method, path string, query url.Value
 		var e admin.Error
 		if json.Unmarshal(data, &e) != nil || e.Name == "" {
 			return fmt.Errorf("the admin port answers %s", resp.Status)
+		}
+		if resp.StatusCode == http.StatusUnauthorized && token == "" {
+			return errNoToken
 		}
 		if resp.StatusCode == http.StatusBadRequest {
 			return usagef("%s", e.Message)
@@ -82,7 +92,7 @@ func topicsList(ctx context.Context, c *call) error {
 	if err := c.get(ctx, "/v1/topics", nil, &list); err != nil {
 		return err
 	}
-	t := c.table("name", "partitions", "state", "created_epoch")
+	t := c.table()
 	for _, topic := range list.Items {
 		t.row(topic.Name, topic.Partitions, topic.State, topic.CreatedEpoch)
 	}
@@ -94,7 +104,7 @@ func brokerStatus(ctx context.Context, c *call) error {
 	if err := c.get(ctx, "/v1/broker", nil, &b); err != nil {
 		return err
 	}
-	t := c.table("node_id", "uptime_s", "connections", "version")
+	t := c.table()
 	t.row(b.NodeID, b.UptimeS, b.Connections, b.Version)
 	if err := t.print(); err != nil {
 		return err
@@ -113,7 +123,7 @@ func leaderGet(ctx context.Context, c *call) error {
 	if err := c.get(ctx, "/v1/leader", nil, &l); err != nil {
 		return err
 	}
-	t := c.table("leader_id", "leader_epoch", "quorum_state")
+	t := c.table()
 	t.row(l.LeaderID, l.LeaderEpoch, l.QuorumState)
 	return t.print()
 }

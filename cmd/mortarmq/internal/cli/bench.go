@@ -78,6 +78,12 @@ func bench(ctx context.Context, c *call) error {
 	if err != nil {
 		return err
 	}
+	// The library says best what is wrong with an address or a token.
+	probe, err := c.dial(ctx)
+	if err != nil {
+		return err
+	}
+	probe.Close()
 	if o.consume != "" {
 		return benchConsume(ctx, c, o)
 	}
@@ -128,7 +134,10 @@ func (c *call) benchLoad(ctx context.Context, o *benchOptions, l load, f *figure
 	if err != nil {
 		return 0, err
 	}
-	addr := c.addrList()[0]
+	addrs, err := c.addrList()
+	if err != nil {
+		return 0, err
+	}
 	conns := make([]*benchConn, l.connections)
 	defer func() {
 		for _, bc := range conns {
@@ -138,7 +147,7 @@ func (c *call) benchLoad(ctx context.Context, o *benchOptions, l load, f *figure
 		}
 	}()
 	for i := range conns {
-		if conns[i], err = dialBench(ctx, addr, token, o.topic, o.partitions, i, l.inFlight, o.size); err != nil {
+		if conns[i], err = dialBench(ctx, addrs[0], token, o.topic, o.partitions, i, l.inFlight, o.size); err != nil {
 			return 0, err
 		}
 	}
@@ -169,7 +178,7 @@ func (c *call) benchLoad(ctx context.Context, o *benchOptions, l load, f *figure
 }
 
 func (c *call) printBench(loads []load, all []figures, device []float64) error {
-	t := c.table("connections", "in_flight", "per_second", "per_second_min", "per_second_max", "p50_us", "p99_us", "p999_us", "ratio", "ratio_min", "ratio_max")
+	t := c.table()
 	for i, l := range loads {
 		f := &all[i]
 		row := []any{l.connections, l.inFlight}
@@ -187,13 +196,12 @@ func (c *call) printBench(loads []load, all []figures, device []float64) error {
 	return t.print()
 }
 
-// spread gives median, minimum and maximum as text, "-" where there is none.
+// spread gives median, minimum and maximum, absent where there is none.
 func spread(v []float64, decimals int) []any {
 	if len(v) == 0 {
-		return []any{"-", "-", "-"}
+		return []any{absent{}, absent{}, absent{}}
 	}
 	v = slices.Clone(v)
 	slices.Sort(v)
-	text := func(x float64) any { return strconv.FormatFloat(x, 'f', decimals, 64) }
-	return []any{text(v[len(v)/2]), text(v[0]), text(v[len(v)-1])}
+	return []any{number(v[len(v)/2], decimals), number(v[0], decimals), number(v[len(v)-1], decimals)}
 }

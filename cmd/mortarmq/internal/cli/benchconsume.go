@@ -15,6 +15,9 @@ import (
 	"github.com/mortarmq/mortarmq/client"
 )
 
+// consumeColumns are those of bench --consume.
+var consumeColumns = []string{"members", "publish_per_second", "consume_per_second", "consume_min", "consume_max", "ratio", "ratio_min", "ratio_max", "e2e_p50_us", "e2e_p99_us"}
+
 // consumeFigures is what the runs with one number of members gave.
 type consumeFigures struct {
 	members          int
@@ -48,7 +51,7 @@ func benchConsume(ctx context.Context, c *call, o *benchOptions) error {
 			}
 		}
 	}
-	t := c.table("members", "publish_per_second", "consume_per_second", "consume_min", "consume_max", "ratio", "ratio_min", "ratio_max", "e2e_p50_us", "e2e_p99_us")
+	t := c.tableOf(consumeColumns)
 	for i := range all {
 		f := &all[i]
 		row := []any{f.members, spread(f.publish, 0)[0]}

@@ -7,10 +7,12 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	stdnet "net"
 	"os"
 	"strings"
 
@@ -36,50 +38,16 @@ type Env struct {
 	Getenv func(string) string
 }
 
-// command is a row of the table of commands.
-type command struct {
-	name  string // one or two words
-	args  string
-	about string
-	run   func(context.Context, *call) error
-	flags func(*pflag.FlagSet, *call)
-}
-
 // call is one use of a command: what was asked for and where to say it.
 type call struct {
 	*Env
+	columns   []string // the command's
 	args      []string
 	addrs     string
 	admin     string
 	tokenFile string
 	json      bool
 	values    any // the command's own flags
-}
-
-func commands() []command {
-	return []command{
-		{"topics create", "NAME", "declare a topic", topicsCreate, topicsCreateFlags},
-		{"topics delete", "NAME", "delete a topic, its dead letters and its groups", topicsDelete, nil},
-		{"topics list", "", "list topics", topicsList, nil},
-		{"groups list", "[--topic T]", "list consumer groups", groupsList, groupsListFlags},
-		{"groups describe", "G", "show who owns each partition of a group, and its lag", groupsDescribe, nil},
-		{"groups reset", "G --to earliest|latest|SEQ|TIME", "move a group without members", groupsReset, groupsResetFlags},
-		{"groups delete", "G", "delete a group without members", groupsDelete, nil},
-		{"explain", "TOPIC PARTITION [--group G]", "say what holds a partition up", explain, explainFlags},
-		{"dlq list", "TOPIC", "list dead letters with reason and origin", dlqList, dlqListFlags},
-		{"dlq show", "TOPIC", "show dead letters with key and value", dlqShow, dlqShowFlags},
-		{"dlq redrive", "TOPIC", "publish the dead letters back, once each", dlqRedrive, nil},
-		{"dlq purge", "TOPIC", "give the dead letters up", dlqPurge, nil},
-		{"leader get", "", "show who leads", leaderGet, nil},
-		{"broker status", "", "show the broker", brokerStatus, nil},
-		{"pub", "TOPIC", "publish lines of standard input", pub, pubFlags},
-		{"sub", "TOPIC --group G", "consume: print messages and acknowledge them", sub, subFlags},
-		{"tail", "TOPIC", "look at a topic without a group", tail, tailFlags},
-		{"verify", "DATA_DIR", "check every file of a stopped broker; changes nothing", verifyDir, nil},
-		{"dump", "FILE", "print a file of the data directory as text", dumpFile, nil},
-		{"hash-token", "", "make a digest line from a token on standard input", hashToken, nil},
-		{"bench", "", "measure durable publishes against the device's own limit", bench, benchFlags},
-	}
 }
 
 // usageError is wrong usage: exit code 2.
@@ -98,10 +66,10 @@ func (e noBrokerError) Unwrap() error { return e.err }
 // Run carries the command out and gives the exit code.
 func (e *Env) Run(ctx context.Context) int {
 	err := e.run(ctx)
-	if err == nil {
+	if err == nil || errors.Is(err, errTold) {
 		return exitOK
 	}
-	fmt.Fprintf(e.Stderr, "mortarmq: %v\n", err)
+	fmt.Fprintln(e.Stderr, "mortarmq: "+strings.ReplaceAll(plain(err), "\n", "\nmortarmq: "))
 	var usage usageError
 	var nobody noBrokerError
 	switch {
@@ -113,12 +81,20 @@ func (e *Env) Run(ctx context.Context) int {
 	return exitRefused
 }
 
+// plain is the text of an error without the name that the client library puts
+// before each of its own.
+func plain(err error) string {
+	text := strings.TrimPrefix(err.Error(), "mortarmq: ")
+	return strings.NewReplacer(": mortarmq: ", ": ", "\nmortarmq: ", "\n").Replace(text)
+}
+
 func (e *Env) run(ctx context.Context) error {
-	c, rest, err := e.find()
-	if err != nil || c == nil {
+	use := &call{Env: e}
+	c, rest, err := use.find(commands())
+	if err != nil {
 		return err
 	}
-	use := &call{Env: e}
+	use.columns = c.columns
 	flags := pflag.NewFlagSet("mortarmq "+c.name, pflag.ContinueOnError)
 	flags.SetOutput(io.Discard)
 	flags.SortFlags = false
@@ -126,72 +102,38 @@ func (e *Env) run(ctx context.Context) error {
 		c.flags(flags, use)
 	}
 	use.commonFlags(flags)
+	if c.offline {
+		for _, name := range []string{"addr", "admin", "token-file"} {
+			_ = flags.MarkHidden(name) // they are taken by every command and mean nothing here
+		}
+	}
 	if err := flags.Parse(rest); err != nil {
 		if errors.Is(err, pflag.ErrHelp) {
-			fmt.Fprintf(e.Stdout, "mortarmq %s %s\n\n%s\n\n%s", c.name, c.args, c.about, flags.FlagUsages())
+			fmt.Fprint(e.Stdout, c.help(), flags.FlagUsages())
 			return nil
 		}
 		return usagef("%v; see mortarmq %s --help", err, c.name)
 	}
 	use.args = flags.Args()
 	if len(use.args) != c.wanted() {
-		return usagef("usage: mortarmq %s %s", c.name, c.args)
+		return usagef("%s", strings.TrimSpace("usage: mortarmq "+c.name+" "+c.args))
 	}
 	return c.run(ctx, use)
 }
 
-// wanted is how many arguments the command takes: the words before its flags.
-func (c *command) wanted() int {
-	n := 0
-	for _, word := range strings.Fields(c.args) {
-		if strings.HasPrefix(strings.TrimPrefix(word, "["), "-") {
-			break
-		}
-		n++
-	}
-	return n
-}
-
-// find picks the command that the first words name. With no words it prints the
-// list.
-func (e *Env) find() (*command, []string, error) {
-	list := commands()
-	if len(e.Args) == 0 || e.Args[0] == "--help" || e.Args[0] == "-h" || e.Args[0] == "help" {
-		fmt.Fprint(e.Stdout, "mortarmq COMMAND [--help]\n\n")
-		for _, c := range list {
-			fmt.Fprintf(e.Stdout, "  %-46s %s\n", strings.TrimSpace(c.name+" "+c.args), c.about)
-		}
-		return nil, nil, nil
-	}
-	for i := range list {
-		words := strings.Fields(list[i].name)
-		if len(e.Args) >= len(words) && strings.Join(e.Args[:len(words)], " ") == list[i].name {
-			return &list[i], e.Args[len(words):], nil
-		}
-	}
-	var near []string
-	for _, c := range list {
-		if strings.HasPrefix(c.name, e.Args[0]+" ") {
-			near = append(near, c.name)
-		}
-	}
-	if len(near) > 0 {
-		return nil, nil, usagef("%s what? %s", e.Args[0], strings.Join(near, ", "))
-	}
-	return nil, nil, usagef("no command %q; mortarmq --help lists them", e.Args[0])
-}
-
+// commonFlags are the flags that stand before a command or behind it; what stands
+// behind it wins, and both win over the environment.
 func (c *call) commonFlags(f *pflag.FlagSet) {
-	env := func(name, fallback string) string {
-		if v := c.Getenv(name); v != "" {
+	value := func(now, name, fallback string) string {
+		if v := c.Getenv(name); now == "" && v != "" {
 			return v
 		}
-		return fallback
+		return cmp.Or(now, fallback)
 	}
-	f.StringVar(&c.addrs, "addr", env("MORTARMQ_ADDR", "127.0.0.1:7188"), "client address of the broker, several separated by commas")
-	f.StringVar(&c.admin, "admin", env("MORTARMQ_ADMIN", "127.0.0.1:7190"), "admin address of the broker")
-	f.StringVar(&c.tokenFile, "token-file", env("MORTARMQ_TOKEN_FILE", ""), "file that holds the client token")
-	f.BoolVar(&c.json, "json", false, "print JSON")
+	f.StringVar(&c.addrs, "addr", value(c.addrs, "MORTARMQ_ADDR", "127.0.0.1:7188"), "client address of the broker, several separated by commas")
+	f.StringVar(&c.admin, "admin", value(c.admin, "MORTARMQ_ADMIN", "127.0.0.1:7190"), "admin address of the broker")
+	f.StringVar(&c.tokenFile, "token-file", value(c.tokenFile, "MORTARMQ_TOKEN_FILE", ""), "file that holds the client token")
+	f.BoolVar(&c.json, "json", c.json, "print JSON")
 }
 
 // token reads the client token, without the newline that ends its file.
@@ -206,12 +148,31 @@ func (c *call) token() (string, error) {
 	return strings.TrimRight(string(data), "\r\n"), nil
 }
 
-func (c *call) addrList() []string {
+// addrList gives the addresses of --addr.
+func (c *call) addrList() ([]string, error) {
 	var list []string
 	for _, a := range strings.Split(c.addrs, ",") {
-		if a = strings.TrimSpace(a); a != "" {
-			list = append(list, a)
+		if a = strings.TrimSpace(a); a == "" {
+			continue
 		}
+		if err := checkAddr("--addr", a); err != nil {
+			return nil, err
+		}
+		list = append(list, a)
 	}
-	return list
+	if len(list) == 0 {
+		return nil, usagef("--addr is empty")
+	}
+	return list, nil
 }
+
+// checkAddr holds an address against HOST:PORT.
+func checkAddr(flag, addr string) error {
+	if _, port, err := stdnet.SplitHostPort(addr); err != nil || port == "" {
+		return usagef("%s: %q is not HOST:PORT", flag, addr)
+	}
+	return nil
+}
+
+// errNoToken says that the broker wants a token and got none.
+var errNoToken = errors.New("AUTH_FAILED: no token was given: --token-file FILE or MORTARMQ_TOKEN_FILE")

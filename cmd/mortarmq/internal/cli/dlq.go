@@ -68,7 +68,7 @@ func numbers(list []uint64) string {
 
 func dlqList(ctx context.Context, c *call) error {
 	o := c.values.(*dlqOptions)
-	t := c.table("partition", "sequence", "source_partition", "source_sequence", "group", "attempts", "reason", "time")
+	t := c.table()
 	query := url.Values{"topic": {c.args[0]}, "max": {"1000"}, "state": {o.state}}
 	err := c.eachDeadLetter(ctx, query, func(d *admin.DeadLetter) {
 		t.row(d.Partition, d.Sequence, d.SourcePartition, d.SourceSequence, d.Group, d.Attempts, d.Reason, d.Time)
@@ -86,7 +86,7 @@ func dlqShow(ctx context.Context, c *call) error {
 	if one != (o.sequence > 0) || o.partition > math.MaxUint16 {
 		return usagef("--partition and --sequence go together: they name one dead letter")
 	}
-	t := c.table("partition", "sequence", "source_partition", "source_sequence", "group", "attempts", "reason", "time", "state", "producer_id", "producer_seq", "key", "value")
+	t := c.table()
 	row := func(d *admin.DeadLetter) {
 		t.row(d.Partition, d.Sequence, d.SourcePartition, d.SourceSequence, d.Group, d.Attempts, d.Reason, d.Time, d.State, d.ProducerID, d.ProducerSeq, string(d.Key), string(d.Value))
 	}
@@ -127,7 +127,7 @@ func dlqRedrive(ctx context.Context, c *call) error {
 	if err := c.request(ctx, http.MethodPost, dlqPath(c.args[0], "redrive"), nil, &r); err != nil {
 		return err
 	}
-	t := c.table("redriven", "skipped")
+	t := c.table()
 	t.row(r.Redriven, r.Skipped)
 	return t.print()
 }
@@ -137,7 +137,7 @@ func dlqPurge(ctx context.Context, c *call) error {
 	if err := c.change(ctx, http.MethodPost, dlqPath(c.args[0], "purge"), nil, &p); err != nil {
 		return err
 	}
-	t := c.table("purged")
+	t := c.table()
 	t.row(p.Purged)
 	return t.print()
 }

@@ -34,7 +34,7 @@ func explain(ctx context.Context, c *call) error {
 	if c.json {
 		return c.printJSON(list)
 	}
-	t := c.table("key", "value")
+	t := c.table()
 	for _, x := range list.Items {
 		t.row("group", x.Group)
 		t.row("holds", x.Holds)

@@ -27,7 +27,7 @@ func groupsList(ctx context.Context, c *call) error {
 	if err := c.get(ctx, "/v1/groups", query, &list); err != nil {
 		return err
 	}
-	t := c.table("group", "topic", "lag", "state")
+	t := c.table()
 	for _, g := range list.Items {
 		t.row(g.Group, g.Topic, g.Lag, g.State)
 	}
@@ -43,7 +43,7 @@ func groupsDescribe(ctx context.Context, c *call) error {
 	if err := c.get(ctx, groupPath(c.args[0]), nil, &g); err != nil {
 		return err
 	}
-	t := c.table("member", "assignment_epoch", "ownership_epoch", "lag")
+	t := c.table()
 	for _, p := range g.Items {
 		t.row(p.Member, p.AssignmentEpoch, p.OwnershipEpoch, p.Lag)
 	}
@@ -68,7 +68,7 @@ func groupsReset(ctx context.Context, c *call) error {
 	if err := c.change(ctx, http.MethodPost, groupPath(c.args[0])+"/reset", url.Values{"to": {o.to}}, &r); err != nil {
 		return err
 	}
-	t := c.table("partition", "sequence")
+	t := c.table()
 	for _, p := range r.Items {
 		t.row(p.Partition, p.Sequence)
 	}
@@ -80,7 +80,7 @@ func groupsDelete(ctx context.Context, c *call) error {
 	if err := c.change(ctx, http.MethodDelete, groupPath(c.args[0]), nil, &r); err != nil {
 		return err
 	}
-	t := c.table("result")
+	t := c.table()
 	t.row(r.Result)
 	return t.print()
 }

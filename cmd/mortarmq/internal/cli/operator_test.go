@@ -197,11 +197,16 @@ func TestOperatorToken(t *testing.T) {
 	b.env["MORTARMQ_TOKEN_FILE"] = file
 	b.reject("orders", "g", "a")
 	b.env["MORTARMQ_TOKEN_FILE"] = ""
+	for _, line := range []string{"topics create other", "dlq purge orders", "pub other --file " + file} {
+		if out, code := b.run(line); code != exitRefused || out != "mortarmq: AUTH_FAILED: no token was given: --token-file FILE or MORTARMQ_TOKEN_FILE\n" {
+			t.Errorf("%s without a token: %d %s", line, code, out)
+		}
+	}
 	for _, line := range []string{"dlq redrive orders", "dlq purge orders", "groups reset g --to latest", "groups delete g"} {
 		if out, code := b.run(line); code != exitRefused || !strings.Contains(out, "AUTH_FAILED") {
 			t.Errorf("%s: %d %s", line, code, out)
 		}
-		if out, code := b.run(line + " --token-file " + file); code != exitOK {
+		if out, code := b.run("--token-file " + file + " " + line); code != exitOK {
 			t.Errorf("%s with its token: %d %s", line, code, out)
 		}
 	}

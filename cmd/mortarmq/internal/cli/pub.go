@@ -52,28 +52,6 @@ func (o *pubOptions) validate() error {
 	return nil
 }
 
-// dial connects to the broker and tells on stderr when the connection comes and
-// goes.
-func (c *call) dial(ctx context.Context) (*client.Client, error) {
-	token, err := c.token()
-	if err != nil {
-		return nil, err
-	}
-	lost := atomic.Bool{}
-	cl, err := client.Dial(ctx, client.Options{Addrs: c.addrList(), Token: token, OnConnection: func(addr string, err error) {
-		switch {
-		case err != nil && !lost.Swap(true):
-			fmt.Fprintf(c.Stderr, "mortarmq: connection to %s lost (%v), trying again\n", addr, err)
-		case err == nil && lost.Swap(false):
-			fmt.Fprintf(c.Stderr, "mortarmq: connected to %s again\n", addr)
-		}
-	}})
-	if errors.Is(err, client.ErrNoBroker) {
-		return nil, noBrokerError{err}
-	}
-	return cl, err
-}
-
 // pubCounts is the summary of a pub.
 type pubCounts struct {
 	sent, acknowledged, deduplicated, failed atomic.Uint64
@@ -123,26 +101,36 @@ func pub(ctx context.Context, c *call) error {
 		return err
 	}
 	defer cl.Close()
+	counts := &pubCounts{}
+	begin := time.Now()
+	input := o.scanner(in)
+	if !input.Scan() { // nothing to publish: no topic is made for it
+		return errors.Join(inputError(input, counts), c.pubSummary(counts, begin))
+	}
+	if err := c.declare(ctx, cl); err != nil {
+		return err
+	}
 	p, err := cl.Producer(ctx, c.args[0], client.ProducerOptions{})
 	if err != nil {
 		return err
 	}
-	begin := time.Now()
-	counts := &pubCounts{}
 	progress := c.progress(counts)
-	err = pubAll(ctx, o, in, p, counts)
+	err = pubAll(ctx, o, input, p, counts)
 	// What was sent gets its answer even when the input ended in an error or an
 	// interrupt; a second interrupt ends the program.
 	flushErr := p.Close(context.WithoutCancel(ctx))
 	progress()
-	t := c.table("sent", "acknowledged", "deduplicated", "failed", "seconds")
-	t.row(counts.sent.Load(), counts.acknowledged.Load(), counts.deduplicated.Load(), counts.failed.Load(), fmt.Sprintf("%.3f", time.Since(begin).Seconds()))
-	return errors.Join(err, counts.failure(), flushErr, t.print())
+	return errors.Join(err, counts.failure(), flushErr, c.pubSummary(counts, begin))
 }
 
-// pubAll publishes the whole input. A message that fails ends it: the lines
-// behind it would arrive without it.
-func pubAll(ctx context.Context, o *pubOptions, in io.Reader, p *client.Producer, n *pubCounts) error {
+func (c *call) pubSummary(n *pubCounts, begin time.Time) error {
+	t := c.table()
+	t.row(n.sent.Load(), n.acknowledged.Load(), n.deduplicated.Load(), n.failed.Load(), number(time.Since(begin).Seconds(), 3))
+	return t.print()
+}
+
+// scanner cuts the input into messages.
+func (o *pubOptions) scanner(in io.Reader) *bufio.Scanner {
 	s := bufio.NewScanner(in)
 	s.Buffer(make([]byte, 256<<10), wire.MaxValueLen+wire.MaxKeyLen+64)
 	if o.size > 0 {
@@ -150,8 +138,14 @@ func pubAll(ctx context.Context, o *pubOptions, in io.Reader, p *client.Producer
 	} else {
 		s.Split(lines)
 	}
+	return s
+}
+
+// pubAll publishes the whole input, of which the first message is scanned. A
+// message that fails ends it: the lines behind it would arrive without it.
+func pubAll(ctx context.Context, o *pubOptions, s *bufio.Scanner, p *client.Producer, n *pubCounts) error {
 	begin := time.Now()
-	for s.Scan() {
+	for more := true; more; more = s.Scan() {
 		m := client.Message{Key: []byte(o.key), Value: s.Bytes()}
 		if o.separator != "" {
 			key, value, ok := bytes.Cut(m.Value, []byte(o.separator))
@@ -174,6 +168,11 @@ func pubAll(ctx context.Context, o *pubOptions, in io.Reader, p *client.Producer
 			return nil
 		}
 	}
+	return inputError(s, n)
+}
+
+// inputError is why the input ended, nil for its end.
+func inputError(s *bufio.Scanner, n *pubCounts) error {
 	if err := s.Err(); errors.Is(err, bufio.ErrTooLong) {
 		return fmt.Errorf("line %d is longer than a message may be (%d bytes)", n.sent.Load()+1, wire.MaxValueLen)
 	} else if err != nil {

@@ -68,6 +68,9 @@ func sub(ctx context.Context, c *call) error {
 	run, stop := context.WithCancel(ctx)
 	defer stop()
 	s := &subscriber{c: c, o: o, stop: stop, out: out}
+	if err := c.declare(run, cl); err != nil {
+		return err
+	}
 	consumer, err := c.join(run, cl, o)
 	if err != nil {
 		return err

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strconv"
 	"strings"
 	"text/tabwriter"
 )
@@ -17,9 +18,30 @@ type table struct {
 	rows    [][]any
 }
 
-func (c *call) table(columns ...string) *table { return &table{c: c, columns: columns} }
+// table has the command's own columns.
+func (c *call) table() *table { return c.tableOf(c.columns) }
 
-func (t *table) row(cells ...any) { t.rows = append(t.rows, cells) }
+func (c *call) tableOf(columns []string) *table { return &table{c: c, columns: columns} }
+
+// number is a cell with so many decimals, a number in JSON too.
+func number(x float64, decimals int) json.Number {
+	return json.Number(strconv.FormatFloat(x, 'f', decimals, 64))
+}
+
+// absent is a cell where there is nothing: null in JSON.
+type absent struct{}
+
+func (absent) String() string               { return "-" }
+func (absent) MarshalJSON() ([]byte, error) { return []byte("null"), nil }
+
+// row adds a row; a number of cells that is not that of the columns is this
+// program's own mistake.
+func (t *table) row(cells ...any) {
+	if len(cells) != len(t.columns) {
+		panic(fmt.Sprintf("a row of %d cells under the columns %v", len(cells), t.columns))
+	}
+	t.rows = append(t.rows, cells)
+}
 
 func (t *table) print() error {
 	if t.c.json {

@@ -109,8 +109,8 @@ func newPrinter(c *call, format string) (*printer, error) {
 type message struct {
 	Partition   uint16 `json:"partition"`
 	Sequence    uint64 `json:"sequence"`
-	Attempt     uint16 `json:"attempt"`
-	Time        string `json:"time"`
+	Attempt     uint16 `json:"attempt,omitempty"` // sub only
+	Time        string `json:"time,omitempty"`    // tail only
 	ProducerID  uint64 `json:"producer_id"`
 	ProducerSeq uint64 `json:"producer_seq"`
 	Key         string `json:"key"`

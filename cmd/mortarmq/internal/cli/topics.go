@@ -34,7 +34,7 @@ func topicsCreate(ctx context.Context, c *call) error {
 	if topic.Created {
 		result = "created"
 	}
-	t := c.table("result", "topic_id")
+	t := c.table()
 	t.row(result, topic.ID)
 	return t.print()
 }
@@ -53,7 +53,7 @@ func topicsDelete(ctx context.Context, c *call) error {
 	if deleted {
 		result = "deleted"
 	}
-	t := c.table("result")
+	t := c.table()
 	t.row(result)
 	return t.print()
 }

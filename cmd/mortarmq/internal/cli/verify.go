@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/mortarmq/mortarmq/disk/osdisk"
 	"github.com/mortarmq/mortarmq/node/format/verify"
 )
 
@@ -67,8 +68,13 @@ func verifyDir(_ context.Context, c *call) error {
 	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
 		return usagef("%s is not a directory", dir)
 	}
+	unlock, err := osdisk.LockShared(dir)
+	if err != nil {
+		return usagef("%s: %v", dir, err)
+	}
+	defer unlock()
 	r := verify.Verify(dataDir{dir}, verify.Options{})
-	t := c.table("level", "path", "offset", "sequence", "what")
+	t := c.table()
 	for _, f := range r.Findings {
 		t.row(f.Level.String(), f.Path, f.Offset, f.Sequence, f.What)
 	}
