@@ -194,7 +194,7 @@ func (s *Consumer) end(err error) {
 		s.isMember = true
 		close(s.joined)
 	}
-	if s.opt.OnAssigned != nil || s.opt.OnRevoked != nil || s.opt.OnLost != nil {
+	if s.opt.OnAssigned != nil || s.opt.OnRevoked != nil || s.opt.OnLost != nil || s.opt.OnTrouble != nil {
 		s.steps.add(func() { close(s.ended) }) // behind the callbacks
 	} else {
 		close(s.ended)
@@ -229,6 +229,11 @@ func (c *Client) deliverConsumerEvent(e *core.Event) {
 		s.revoked(e.Partition, e.Epoch)
 	case core.EventLost:
 		s.lost(e.Partition)
+	case core.EventConsumerTrouble:
+		if s.opt.OnTrouble != nil {
+			err := fromCore(&e.Err)
+			s.steps.add(func() { s.opt.OnTrouble(err) })
+		}
 	case core.EventConsumerFailed:
 		s.end(fromCore(&e.Err))
 	case core.EventStopped:

@@ -408,3 +408,40 @@ func TestPartitionHandlers(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+// Goal: OnTrouble is called once with what the broker cannot give, Run goes on, and what comes afterwards is handled.
+func TestOnTrouble(t *testing.T) {
+	s := serve(t)
+	feed(t, s, 0, 3)
+	var healed atomic.Bool
+	s.Lock()
+	s.Broker.Refuse = func(op wire.Op) (wire.Code, string) {
+		if op == wire.OpPull && !healed.Load() {
+			return wire.CodeInternal, "partition 0 is damaged"
+		}
+		return wire.CodeOK, ""
+	}
+	s.Unlock()
+	c := dial(t, s, Options{})
+	var told atomic.Int32
+	cons, done := run(t, c, ConsumerOptions{OnTrouble: func(err error) {
+		if code, _ := CodeOf(err); code != wire.CodeInternal {
+			t.Errorf("%v", err)
+		}
+		told.Add(1)
+	}}, func(context.Context, *Delivery) error { return nil })
+	pulls := func() int {
+		s.Lock()
+		defer s.Unlock()
+		return int(s.Broker.Requests[wire.OpPull])
+	}
+	await(t, "several refusals", func() bool { return pulls() > 5 && told.Load() > 0 })
+	healed.Store(true)
+	await(t, "all settled", func() bool { return unsettled(s) == 0 })
+	if err := cons.Stop(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-done; err != nil || told.Load() != 1 {
+		t.Fatalf("%v, told %d times", err, told.Load())
+	}
+}

@@ -137,6 +137,10 @@ type ConsumerOptions struct {
 	OnLost func(partition uint16)
 	// OnError is called with each error of a handler, a *PanicError for a panic, before the message is given back.
 	OnError func(d *Delivery, err error)
+	// OnTrouble is called when the broker can give nothing of what this member owns, because it is damaged (INTERNAL, the text
+	// names the place): an operator has to act. The consumer stays, and goes on with what can be had again. Called once until
+	// messages come, in order with OnAssigned, OnRevoked and OnLost.
+	OnTrouble func(err error)
 
 	// CreditCount and CreditBytes bound what is delivered and not settled. A message larger than CreditBytes fails the
 	// consumer with MESSAGE_EXCEEDS_CREDIT. Default 256 and 2 MiB.

@@ -42,6 +42,7 @@ type consumer struct {
 	joinFails  int
 	lastSent   clock.Instant // of a request that names the subscription
 	renewAt    clock.Instant // when to look which leases to renew
+	trouble    string        // the last text of an INTERNAL that was told; "" since messages came
 
 	outbox  outbox
 	delayed []delayedReply

@@ -290,6 +290,11 @@ func TestConsumerCodes(t *testing.T) {
 				return a.ended[1].Kind == EventConsumerFailed || g != nil && g.Unsettled() == 0
 			})
 			dies := info.Retry == wire.RetryNever && op != wire.OpAck && op != wire.OpControlAck
+			if info.Code == wire.CodeInternal && op != wire.OpSub {
+				if dies = false; w.saw(EventConsumerTrouble) != (op != wire.OpAck && op != wire.OpControlAck && op != wire.OpHeartbeat) {
+					t.Fatalf("%v of %v: told %v", info.Name, op, w.saw(EventConsumerTrouble))
+				}
+			}
 			if e := a.ended[1]; (e.Kind == EventConsumerFailed) != dies && !(op == wire.OpHeartbeat && e.Kind == EventInvalid) {
 				t.Fatalf("%s of %v: %+v", info.Name, op, e)
 			} else if dies && op != wire.OpHeartbeat && e.Err.Code != info.Code {
@@ -299,6 +304,60 @@ func TestConsumerCodes(t *testing.T) {
 			w.checkBroken()
 		}
 	}
+}
+
+// Goal: a consumer whose PULLs get INTERNAL, because what it owns is damaged, stays a member, says so once and not with each
+// answer, asks with pauses, and takes what comes as soon as something can come; a fault after that is told anew.
+func TestGoesOnAfterInternal(t *testing.T) {
+	w := newWorld(t, Options{BackoffMax: clock.Second})
+	a := newApplication(w, 1)
+	w.feed("orders", 0, 5)
+	text := ""
+	w.broker.Refuse = func(op wire.Op) (wire.Code, string) {
+		if op == wire.OpPull && text != "" {
+			return wire.CodeInternal, text
+		}
+		return wire.CodeOK, ""
+	}
+	told := func() (n int) {
+		for _, e := range w.events {
+			if e.Kind == EventConsumerTrouble {
+				if n++; e.Handle != 1 || e.Err.Code != wire.CodeInternal || e.Err.Op != wire.OpPull || e.Err.Message == "" {
+					t.Fatalf("%+v", e)
+				}
+			}
+		}
+		return n
+	}
+	minute := func() {
+		for start := w.now; w.now.Sub(start) < clock.Minute; {
+			if !w.flow() {
+				w.wait(clock.Second)
+			}
+		}
+	}
+	text = "partition 0 cannot be read from sequence 1 on"
+	a.consume(1, ConsumerOptions{})
+	minute()
+	if n := w.broker.Requests[wire.OpPull]; told() != 1 || n < 30 || n > 250 || len(a.live) != 1 {
+		t.Fatalf("told %d times, %d PULLs, consumers %v", told(), n, a.live)
+	}
+	text = "partition 1 cannot be read from sequence 7 on"
+	minute()
+	text = ""
+	a.until("all settled", func() bool { return w.broker.Group("g").Unsettled() == 0 })
+	if told() != 2 || len(a.handled) != 5 {
+		t.Fatalf("told %d times, %d handled", told(), len(a.handled))
+	}
+	text = "partition 1 cannot be read from sequence 7 on"
+	minute()
+	if told() != 3 || len(a.live) != 1 {
+		t.Fatalf("told %d times", told())
+	}
+	w.checkCredit()
+	w.turn(Input{Kind: InputStopConsumer, Handle: 1})
+	a.until("stopped", func() bool { return a.ended[1].Kind == EventStopped })
+	w.checkBroken()
 }
 
 // Goal: a paused consumer holds nothing: what its PULL still brings goes back free of charge, and a resume gets it.

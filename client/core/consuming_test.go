@@ -47,6 +47,7 @@ func (m *consuming) join(t *rapid.T) {
 var consumerCodes = []wire.Code{
 	wire.CodeBackpressure, wire.CodeQuorumLost, wire.CodeStaleLeaderEpoch, wire.CodeStaleGeneration, wire.CodeNotOwner, wire.CodeUnknownMember,
 	wire.CodeNoCredit, wire.CodeStaleOwner, wire.CodeUnknownDelivery, wire.CodeSlowConsumer,
+	wire.CodeInternal,
 }
 
 func (m *consuming) step(t *rapid.T) {

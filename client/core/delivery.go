@@ -130,6 +130,7 @@ func (c *Core) onMsg(f wire.Frame) error {
 	}
 	s.credit.take(len(m.Value))
 	s.pulls.got()
+	s.trouble = ""
 	p := &s.parts[m.Partition]
 	if !p.owned || p.revoking || s.stopping || p.epoch != m.OwnershipEpoch {
 		s.credit.giveBack(c.now, 1, uint32(len(m.Value)))

@@ -24,6 +24,9 @@
 // says so. What waits in the queue has its lease renewed by PROGRESS, so that only the handler's own time counts against it.
 // Credit goes back for every MSG that is done with, however it ended, in batches.
 //
+// A PULL that gets INTERNAL, because the broker cannot read what is next, ends nothing: it is told (EventConsumerTrouble), and
+// the next PULL follows after a backoff.
+//
 // A REVOKE drops the partition's queue, waits until what was handed out is settled and answered, and confirms. A lost
 // connection or membership drops everything: what was handed out then settles into nothing, and its messages come again.
 //

@@ -134,6 +134,9 @@ const (
 	EventRevoked
 	// EventLost: a partition is gone without a revoke; what was handed out settles into nothing. Handle, Partition, Epoch.
 	EventLost
+	// EventConsumerTrouble: the broker cannot give a consumer what it owns (INTERNAL: a partition is damaged). It goes on, with
+	// pauses; this is told once until messages come again or the text is another. Handle, Err.
+	EventConsumerTrouble
 	// EventConsumerFailed: a consumer ended by itself. Handle, Err.
 	EventConsumerFailed
 	// EventStopped ends InputStopConsumer, behind EventRevoked for what was owned. Handle.

@@ -1,6 +1,10 @@
 package core
 
-import "github.com/mortarmq/mortarmq/wire"
+import (
+	"cmp"
+
+	"github.com/mortarmq/mortarmq/wire"
+)
 
 // sendMembers sends what joins, keeps and ends memberships.
 func (c *Core) sendMembers() {
@@ -178,9 +182,21 @@ func (c *Core) memberErr(s *consumer, epochs uint64, err Err, info wire.CodeInfo
 		c.rejoin(s)
 	case info.Retry == wire.RetryRejoin:
 		c.rejoin(s)
+	case err.Code == wire.CodeInternal:
+		c.trouble(s, err)
 	default:
 		c.consumerFailed(s, err)
 	}
+}
+
+// trouble tells of a fault on the broker's side. The request is not repeated, as the registry says: whoever owns partitions
+// asks again in time, for what lies behind the fault, or is mended, or comes with a rebalance, is to be had as soon as it can be.
+func (c *Core) trouble(s *consumer, err Err) {
+	text := cmp.Or(err.Message, err.Code.String())
+	if s.trouble != text {
+		c.event(Event{Kind: EventConsumerTrouble, Handle: s.handle, Err: err})
+	}
+	s.trouble = text
 }
 
 // staleMax is how many refusals for epochs that nothing newer was heard of end a membership.
