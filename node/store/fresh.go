@@ -1,6 +1,7 @@
 package store
 
 import (
+	"errors"
 	"strings"
 
 	"github.com/mortarmq/mortarmq/disk"
@@ -54,11 +55,16 @@ func (s *Store) probeLanded() {
 		return
 	}
 	if p.opened {
-		if _, err := format.DecodeJournalHeader(p.buf); err == nil {
+		_, err := format.DecodeJournalHeader(p.buf)
+		var newer *format.VersionError
+		switch {
+		case err == nil:
 			s.lost(format.JournalName(1))
-			return
+		case errors.As(err, &newer):
+			s.refuse(format.JournalName(1), newer.Version, "a format version that this binary does not know")
+		default:
+			s.probeNext()
 		}
-		s.probeNext()
 		return
 	}
 	dir := p.dirs[p.at]
