@@ -13,6 +13,7 @@ import (
 	"sync"
 
 	"github.com/mortarmq/mortarmq/clock"
+	"github.com/mortarmq/mortarmq/cmd/internal/version"
 	"github.com/mortarmq/mortarmq/node"
 	"github.com/mortarmq/mortarmq/node/admin"
 	"github.com/mortarmq/mortarmq/node/config"
@@ -42,6 +43,10 @@ func (m Main) Run() int {
 	if err != nil {
 		return m.fail(err)
 	}
+	if c.VersionOnly {
+		fmt.Fprintln(m.Stdout, "mortarmqd", version.String())
+		return 0
+	}
 	if c.CheckOnly {
 		if err := c.Print(m.Stdout); err != nil {
 			return m.fail(err)
@@ -67,15 +72,18 @@ func (m Main) serve(c *config.Config) error {
 		}
 	})
 	log := newLogger(c, m.Stderr)
+	// Ports come first: a start that fails for one leaves no directory behind.
+	port, err := admin.Bind(c.ListenAdmin)
+	if err != nil {
+		return err
+	}
 	h, err := host.Open(hostOptions(c, log))
 	if err != nil {
+		port.Close()
 		return err
 	}
 	defer h.Close()
-	a, err := admin.Listen(c.ListenAdmin, h, admin.Options{TokenDigests: c.TokenDigests, NoMetrics: !c.MetricsEnabled})
-	if err != nil {
-		return err
-	}
+	a := admin.Serve(port, c.ListenAdmin, h, admin.Options{TokenDigests: c.TokenDigests, NoMetrics: !c.MetricsEnabled})
 	defer a.Close()
 	log.Info("listening", "client", h.ClientAddr(), "admin", a.Addr(), "data_dir", c.DataDir)
 	if m.Ready != nil {
@@ -93,7 +101,11 @@ func (m Main) serve(c *config.Config) error {
 			}
 		}
 	}()
-	return h.Run(context.Background())
+	if err := h.Run(context.Background()); err != nil {
+		return err
+	}
+	log.Info("stopped")
+	return nil
 }
 
 // tune is done once in a process, however many runs it has.
@@ -127,24 +139,6 @@ func newLogger(c *config.Config, w io.Writer) *slog.Logger {
 	return slog.New(slog.NewTextHandler(w, o))
 }
 
-// Version names the build: the module's version, or the revision it was built
-// from.
-func Version() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return "unknown"
-	}
-	if v := info.Main.Version; v != "" && v != "(devel)" {
-		return v
-	}
-	for _, s := range info.Settings {
-		if s.Key == "vcs.revision" {
-			return s.Value
-		}
-	}
-	return "devel"
-}
-
 // storeReserve gives the reserve as the store takes it, where 0 stands for the
 // default: a part that is 0 is the smaller one, so nothing is kept free.
 func storeReserve(r config.Reserve) config.Reserve {
@@ -158,7 +152,7 @@ func hostOptions(c *config.Config, log *slog.Logger) host.Options {
 	reserve := storeReserve(c.StorageReserve)
 	o := host.Options{DataDir: c.DataDir, ListenClient: c.ListenClient, Log: log}
 	o.Node = node.Config{
-		Version: Version(),
+		Version: version.String(),
 		Settings: op.Settings{
 			DeliveryMaxAttempts:   c.DeliveryMaxAttempts,
 			RetryBackoffBaseMs:    c.RetryBackoffBaseMs,

@@ -37,6 +37,7 @@ func TestRefusesToStart(t *testing.T) {
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
+	fresh := filepath.Join(t.TempDir(), "fresh")
 	free := []string{"--listen-client", "127.0.0.1:0", "--listen-admin", "127.0.0.1:0"}
 	for _, tc := range []struct {
 		name string
@@ -44,8 +45,8 @@ func TestRefusesToStart(t *testing.T) {
 		want string
 	}{
 		{"unknown flag", []string{"--data-dri", dir}, "unknown flag --data-dri: did you mean --data-dir?"},
-		{"port in use", []string{"--data-dir", t.TempDir(), "--listen-client", p.client, "--listen-admin", "127.0.0.1:0"}, "listen_client: "},
-		{"admin port in use", []string{"--data-dir", t.TempDir(), "--listen-client", "127.0.0.1:0", "--listen-admin", p.admin}, "listen_admin: "},
+		{"port in use", []string{"--data-dir", fresh, "--listen-client", p.client, "--listen-admin", "127.0.0.1:0"}, "listen_client: address in use: another program listens on " + p.client + ": stop it"},
+		{"admin port in use", []string{"--data-dir", fresh, "--listen-client", "127.0.0.1:0", "--listen-admin", p.admin}, "listen_admin: address in use: another program listens on " + p.admin + ": stop it"},
 		{"directory in use", append([]string{"--data-dir", dir}, free...), "in use"},
 		{"not a directory", append([]string{"--data-dir", file}, free...), file},
 	} {
@@ -56,6 +57,9 @@ func TestRefusesToStart(t *testing.T) {
 		t.Logf("%s: %s", tc.name, lastLine(stderr))
 	}
 	p.term()
+	if _, err := os.Stat(fresh); !os.IsNotExist(err) {
+		t.Errorf("a start that found its port in use leaves a directory: %v", err)
+	}
 }
 
 // Goal: a directory of another node, one of a newer version, and one with a
@@ -128,11 +132,20 @@ func TestStopsClean(t *testing.T) {
 		if code != 0 {
 			t.Fatalf("exit %d: %s", code, stderr.String())
 		}
+		if !strings.Contains(lastLine(stderr.String()), "msg=stopped") {
+			t.Errorf("the last line is %q", lastLine(stderr.String()))
+		}
 	case <-time.After(time.Minute):
 		t.Fatal("does not stop")
 	}
 	code, stdout, _ := runMain("--check-config", "--node-id", "3")
 	if code != 0 || !strings.Contains(stdout, "node_id\t3\tflag\n") {
+		t.Fatalf("exit %d, %q", code, stdout)
+	}
+	if code, stdout, _ := runMain("--version"); code != 0 || !strings.HasPrefix(stdout, "mortarmqd ") {
+		t.Fatalf("exit %d, %q", code, stdout)
+	}
+	if code, stdout, _ := runMain("--help"); code != 0 || !strings.Contains(stdout, "Exit codes: 0") {
 		t.Fatalf("exit %d, %q", code, stdout)
 	}
 }

@@ -18,7 +18,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	stdnet "net"
 	"net/http"
 	"time"
 
@@ -63,48 +62,6 @@ type handler struct {
 	o       Options
 	process prometheus.Gatherer
 	name    string // host in the address that is listened on
-}
-
-// Listen opens the port and serves until Close.
-func Listen(addr string, q Querier, o Options) (*Server, error) {
-	l, err := stdnet.Listen("tcp", addr)
-	if err != nil {
-		return nil, fmt.Errorf("listen_admin: %w", err)
-	}
-	s := &Server{handler: handler{q: q, o: o, process: processMetrics(), name: hostOf(addr)}, addr: l.Addr().String(), done: make(chan error, 1)}
-	s.http = &http.Server{Handler: s.mux(), ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10}
-	go func() { s.done <- s.http.Serve(l) }()
-	return s, nil
-}
-
-// Handler gives what the port serves, for tests.
-func Handler(q Querier, o Options) http.Handler {
-	h := handler{q: q, o: o, process: processMetrics()}
-	return h.mux()
-}
-
-func (s *handler) mux() http.Handler {
-	mux := http.NewServeMux()
-	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, r *http.Request) { s.health(w, r, false) })
-	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) { s.health(w, r, true) })
-	mux.HandleFunc("GET /stats", s.stats)
-	mux.HandleFunc("GET /v1/broker", s.broker)
-	mux.HandleFunc("GET /v1/leader", s.leader)
-	mux.HandleFunc("GET /v1/topics", s.topics)
-	mux.HandleFunc("GET /v1/topics/{name...}", s.topic)
-	mux.HandleFunc("GET /v1/tail", s.tail)
-	mux.HandleFunc("GET /v1/groups", s.groups)
-	mux.HandleFunc("GET /v1/groups/{name}", s.group)
-	mux.HandleFunc("POST /v1/groups/{name}/reset", s.change(s.groupReset))
-	mux.HandleFunc("DELETE /v1/groups/{name}", s.change(s.groupDelete))
-	mux.HandleFunc("GET /v1/dlq", s.deadLetters)
-	mux.HandleFunc("POST /v1/dlq/{topic}/redrive", s.change(s.redrive))
-	mux.HandleFunc("POST /v1/dlq/{topic}/purge", s.change(s.purge))
-	mux.HandleFunc("GET /v1/explain", s.explain)
-	if !s.o.NoMetrics {
-		mux.HandleFunc("GET /metrics", s.metrics)
-	}
-	return s.guard(mux)
 }
 
 // Addr gives the address that is listened on.

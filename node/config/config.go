@@ -43,6 +43,8 @@ type Config struct {
 
 	// CheckOnly says that --check-config was given.
 	CheckOnly bool
+	// VersionOnly says that --version was given; nothing else is looked at then.
+	VersionOnly bool
 
 	values map[string]value
 }
@@ -67,16 +69,21 @@ func Load(args []string, usage io.Writer) (*Config, error) {
 	flags.SortFlags = false
 	file := flags.String("config", "", "JSON file of these keys, with underscores; flags win")
 	check := flags.Bool("check-config", false, "check the configuration, print what is in force, and exit")
+	version := flags.Bool("version", false, "print the version and exit")
 	texts := map[string]*string{}
 	for _, k := range keys {
 		texts[k.name] = flags.String(flagName(k.name), k.fallback, k.usage)
 	}
 	if err := flags.Parse(args); err != nil {
 		if errors.Is(err, pflag.ErrHelp) {
-			fmt.Fprintf(usage, "mortarmqd: the MortarMQ broker\n\n%s", flags.FlagUsages())
+			fmt.Fprintf(usage, "mortarmqd: the MortarMQ broker\n\n%s\nExit codes: 0 after a drain, 1 when it could not start or could not go on.\n", flags.FlagUsages())
 			return nil, ErrHelp
 		}
 		return nil, flagError(err)
+	}
+	if *version {
+		c.VersionOnly = true
+		return c, nil
 	}
 	if flags.NArg() > 0 {
 		return nil, fmt.Errorf("unexpected argument %q; every setting is a flag, see --help", flags.Arg(0))
@@ -121,6 +128,7 @@ func (c *Config) readFile(path string) error {
 	}
 	dec := json.NewDecoder(bytes.NewReader(data))
 	dec.UseNumber()
+	bad := func(err error) error { return fmt.Errorf("config: %s line %d: %w", path, badLine(data), err) }
 	if t, err := dec.Token(); err != nil || t != json.Delim('{') {
 		return fmt.Errorf("config: %s is not a JSON object", path)
 	}
@@ -128,12 +136,12 @@ func (c *Config) readFile(path string) error {
 	for dec.More() {
 		t, err := dec.Token()
 		if err != nil {
-			return fmt.Errorf("config: %s: %w", path, err)
+			return bad(err)
 		}
 		name, _ := t.(string)
 		var v any
 		if err := dec.Decode(&v); err != nil {
-			return fmt.Errorf("config: %s: %s: %w", path, name, err)
+			return bad(fmt.Errorf("%s: %w", name, err))
 		}
 		if name == "_comment" {
 			continue
@@ -147,12 +155,26 @@ func (c *Config) readFile(path string) error {
 		}
 	}
 	if _, err := dec.Token(); err != nil {
-		return fmt.Errorf("config: %s: %w", path, err)
+		return bad(err)
 	}
 	if _, err := dec.Token(); err != io.EOF {
-		return fmt.Errorf("config: %s: something follows the object", path)
+		return bad(errors.New("something follows the object"))
 	}
 	return nil
+}
+
+// badLine gives the line, from 1, on which data ceases to be JSON.
+func badLine(data []byte) int {
+	var syntax *json.SyntaxError
+	at := len(data)
+	if err := json.Unmarshal(data, new(json.RawMessage)); errors.As(err, &syntax) {
+		at = int(syntax.Offset) - 1
+	}
+	before := data[:at]
+	if len(bytes.TrimSpace(data[at:])) == 0 { // the end came too early
+		before = bytes.TrimRight(before, "\n")
+	}
+	return 1 + bytes.Count(before, []byte{'\n'})
 }
 
 func (c *Config) setFromFile(name string, v any) error {

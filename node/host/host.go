@@ -51,21 +51,23 @@ type Host struct {
 	opened   time.Time
 }
 
-// Open takes the directory and the port, and prepares the node; Run starts it.
+// Open takes the port and then the directory, which it makes if need be, and prepares the node; Run starts it.
 // Its errors are for the operator: they name what is in the way. Clients that come
 // before the node serves wait until it does.
 func Open(o Options) (*Host, error) {
 	h := &Host{log: o.Log, clock: osclock.New(), wake: make(chan struct{}, 1), opened: time.Now()}
-	files, err := osdisk.Open(o.DataDir, h.poke)
-	if err != nil {
-		return nil, err
-	}
-	h.disk = files
 	h.net = tcp.New(tcp.Options{Wake: h.poke})
+	var err error
 	if h.listener, err = h.net.Bind(o.ListenClient, net.PlaneClient); err != nil {
 		h.Close()
 		return nil, fmt.Errorf("listen_client: %w", err)
 	}
+	files, err := osdisk.Open(o.DataDir, h.poke)
+	if err != nil {
+		h.Close()
+		return nil, err
+	}
+	h.disk = files
 	if o.Node.Session.AdvertisedAddr == "" {
 		o.Node.Session.AdvertisedAddr = h.listener.Addr()
 	}
@@ -110,9 +112,9 @@ func (h *Host) Run(ctx context.Context) error {
 // disk.
 func (h *Host) Close() {
 	h.queries.close()
-	if h.net != nil {
-		h.net.Close()
+	h.net.Close()
+	if h.disk != nil {
+		h.disk.Close()
 	}
-	h.disk.Close()
 	h.tasks.Wait()
 }
