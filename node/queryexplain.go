@@ -72,7 +72,7 @@ func (n *Node) explain(q *waitingQuery, a *Answer) {
 		case !ok:
 			a.refuse(wire.CodeUnknownGroup, textNoGroup)
 		case g.Topic != t.ID:
-			a.refuse(wire.CodeGroupExistsMismatch, "the group reads another topic")
+			a.refuse(wire.CodeGroupExistsMismatch, n.view.ReadsAnother(g.Topic))
 		default:
 			a.Explained = append(a.Explained, n.explainGroup(t, g, q.Partition))
 		}

@@ -296,6 +296,29 @@ func TestReads(t *testing.T) {
 			t.Errorf("%s: %s", path, got)
 		}
 	}
+	docs, err := os.ReadFile("../../docs/operations.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var broker map[string]any
+	b.get("/v1/broker", &broker)
+	for key := range broker {
+		if row := regexp.MustCompile(`(?m)^\| `+"`/v1/broker`"+`.*\b`+key+`\b`); !row.Match(docs) {
+			t.Errorf("docs/operations.md: /v1/broker lacks %s", key)
+		}
+	}
+	resp, err := http.Get(b.server.URL + "/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	index, err := io.ReadAll(resp.Body)
+	resp.Body.Close()
+	if err != nil || resp.StatusCode != http.StatusOK || !strings.Contains(string(index), "GET /v1/topics/{name} ") || !strings.Contains(string(index), "GET /metrics ") {
+		t.Fatalf("%v %s %s", err, resp.Status, index)
+	}
+	if status := b.call("GET", "/v2", "", nil); status != http.StatusNotFound {
+		t.Errorf("a path that there is not: %d", status)
+	}
 	var leader Leader
 	b.get("/v1/leader", &leader)
 	if leader != (Leader{1, 1, "healthy"}) {
@@ -324,7 +347,7 @@ func TestReads(t *testing.T) {
 		{"/stats?group=odd", 404, "UNKNOWN_GROUP"},
 	} {
 		var e Error
-		if status := b.call("GET", tc.path, "", &e); status != tc.status || e.Name != tc.name || e.Message == "" {
+		if status := b.call("GET", tc.path, "", &e); status != tc.status || e.Name != tc.name || e.Message == "" || status == 409 && !strings.Contains(e.Message, "reads topic orders: ") {
 			t.Errorf("%s: %d %+v", tc.path, status, e)
 		}
 	}

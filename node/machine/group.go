@@ -73,7 +73,7 @@ func (m *Machine) join(o *op.Op, res *Result) {
 		res.refuse(wire.CodeQuotaExceeded, "there are 65535 groups: delete one first")
 		return
 	case g != nil && g.topic != o.Topic:
-		res.refuse(wire.CodeGroupExistsMismatch, "the group reads another topic")
+		res.refuse(wire.CodeGroupExistsMismatch, m.View().ReadsAnother(g.topic))
 		return
 	case g != nil && g.memberCount == maxMembers:
 		res.refuse(wire.CodeGroupMemberLimit, "the group has 10 members already")

@@ -49,6 +49,13 @@ func (v View) Topic(id op.TopicID) (TopicView, bool) {
 	return tv, true
 }
 
+// ReadsAnother is the text for who wants a group on another topic than id, which it
+// reads.
+func (v View) ReadsAnother(id op.TopicID) string {
+	t, _ := v.Topic(id) // a group goes with its topic
+	return "the group reads topic " + t.Name + ": take another name, or delete the group first (mortarmq groups delete)"
+}
+
 // NextTopic gives the topic or twin with the lowest id above after.
 func (v View) NextTopic(after op.TopicID) (TopicView, bool) {
 	for id := int(after) + 1; id <= 2*len(v.m.topics); id++ {
