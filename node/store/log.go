@@ -6,9 +6,11 @@ import (
 	"github.com/mortarmq/mortarmq/node/store/journal"
 )
 
-// CanAppend says whether Append may be called: recovered, not failed, and no
-// write under way.
-func (s *Store) CanAppend() bool { return s.state == stateRunning && s.journal.CanAppend() }
+// CanAppend says whether Append may be called: recovered, not failed, no write
+// under way, and none that is not told yet.
+func (s *Store) CanAppend() bool {
+	return s.state == stateRunning && s.journal.CanAppend() && !s.super.holding()
+}
 
 // Append writes the sealed builder's entries to the journal and syncs them. The
 // first of them follows the last entry that was appended, or what Truncate
@@ -27,6 +29,10 @@ func (s *Store) Truncate(number op.Number, hash op.Hash) {
 	if number < s.super.durable.CheckpointOp || s.Checkpointing() && number < s.checkpointer.header.Number {
 		panic("store: Truncate below a checkpoint")
 	}
+	if !s.CanAppend() {
+		panic("store: Truncate while a write is under way")
+	}
+	s.super.told = min(s.super.told, number)
 	s.journal.Truncate(number, hash)
 	s.pumpJournal()
 }
@@ -43,7 +49,7 @@ func (s *Store) Last() (op.Number, op.Hash) { return s.journal.Last() }
 
 // Flushed gives the last entry known to be synced.
 func (s *Store) Flushed() op.Number {
-	if s.super.held > 0 {
+	if s.super.holding() {
 		return s.super.told
 	}
 	return s.journal.Flushed()
@@ -91,10 +97,9 @@ func (s *Store) journalEvent(je *journal.Event) {
 	case journal.EventRefused:
 		s.refuse(je.Path, je.Version, je.What)
 	case journal.EventFlushed:
-		s.superFlushed(je.Number)
+		s.superHold(Event{Kind: EventFlushed, Number: je.Number})
 	case journal.EventTruncated:
-		s.superRelease()
-		s.emit(Event{Kind: EventTruncated, Number: je.Number})
+		s.superHold(Event{Kind: EventTruncated, Number: je.Number})
 	case journal.EventStalled:
 		s.emit(Event{Kind: EventJournalStalled, Err: je.Err, Path: je.Path})
 	case journal.EventFailed:

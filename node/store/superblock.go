@@ -46,30 +46,43 @@ type superblock struct {
 	epochs, epochsWriting         bool // SetEpochs waits for an event
 	checkpoint, checkpointWriting bool // a checkpoint waits
 
-	// held is a flush that is not told yet: both slots have to name the journal file
-	// that it went to, or that file could get lost without a word. 0: none.
-	held op.Number
-	told op.Number // the last flush that was told
+	// held is a flush or a truncation that is not told yet: both slots have to name
+	// the journal file that it went to, or that file could get lost without a word.
+	// Nothing is appended meanwhile.
+	held Event
+	told op.Number // the last entry that was told to be synced, and is still there
 }
 
-// superFlushed tells that the journal is synced up to number, once the superblock
-// knows the file that was written to: at the first flush after a change of files.
-func (s *Store) superFlushed(number op.Number) {
+// holding says whether something is held back.
+func (b *superblock) holding() bool { return b.held.Kind != EventNone }
+
+// superHold tells that the journal is synced up to ev.Number, or truncated there,
+// once the superblock knows the file that was written to: the first write after a
+// change of files waits for it.
+func (s *Store) superHold(ev Event) {
 	b := &s.super
-	unnamed := s.journal.Current() > b.durable.JournalCurrent
-	b.held = number
-	if s.state != stateRunning || !unnamed {
-		s.superRelease()
+	if b.holding() {
+		panic("store: a write was synced before the one before it was told")
+	}
+	b.held = ev
+	if s.state == stateRunning && s.superUnnamed() {
+		s.superWrite()
 		return
 	}
-	s.superWrite()
+	s.superRelease()
 }
 
-// superRelease tells what superFlushed held back.
+// superUnnamed says whether the superblock has yet to name the current file.
+func (s *Store) superUnnamed() bool {
+	return s.journal.Current() > s.super.durable.JournalCurrent
+}
+
+// superRelease tells what superHold held back.
 func (s *Store) superRelease() {
-	if b := &s.super; b.held > 0 {
-		s.emit(Event{Kind: EventFlushed, Number: b.held})
-		b.told, b.held = b.held, 0
+	if b := &s.super; b.holding() {
+		ev := b.held
+		b.told, b.held = ev.Number, Event{}
+		s.emit(ev)
 	}
 }
 
@@ -145,11 +158,10 @@ func (s *Store) superLanded(now clock.Instant) {
 	if b.checkpointWriting {
 		s.checkpointNamed()
 	}
-	unnamed := s.journal.Current() > b.durable.JournalCurrent
-	if !unnamed {
+	if !s.superUnnamed() {
 		s.superRelease()
 	}
-	if b.epochs || b.checkpoint || unnamed && b.held > 0 {
+	if b.epochs || b.checkpoint || b.holding() {
 		s.superWrite()
 	}
 }

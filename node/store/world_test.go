@@ -44,6 +44,9 @@ type world struct {
 	events    map[EventKind]int
 	onEvent   func(ev *Event) // before the world has seen it
 	after     func(ev *Event) // after
+
+	refuse  func(r *disk.Request) bool // for want of space
+	refused []disk.Completion
 }
 
 type seen struct {
@@ -88,7 +91,17 @@ func (w *world) turn() {
 			w.t.Fatalf("unaligned write at %d", r.Offset)
 		}
 	}
-	w.disk.Submit(w.reqs)
+	taken := w.reqs[:0]
+	for _, r := range w.reqs {
+		if w.refuse != nil && w.refuse(&r) {
+			c := completionOf(&r)
+			c.N, c.Err = 0, disk.ErrNoSpace
+			w.refused = append(w.refused, c)
+			continue
+		}
+		taken = append(taken, r)
+	}
+	w.disk.Submit(taken)
 }
 
 func (w *world) see(ev *Event) {
@@ -141,6 +154,13 @@ func (w *world) see(ev *Event) {
 // step lets the next thing happen: a completion or a deadline. It says whether
 // there was one.
 func (w *world) step() bool {
+	if len(w.refused) > 0 {
+		c := w.refused[0]
+		w.refused = w.refused[1:]
+		w.s.Complete(w.now, &c)
+		w.turn()
+		return true
+	}
 	next := w.disk.NextDeadline()
 	if d := w.s.NextDeadline(); d < next {
 		w.now = max(w.now, d)
@@ -181,6 +201,7 @@ func (w *world) recover() {
 func (w *world) crash(kind simdisk.CrashKind) {
 	w.disk.Crash(kind)
 	w.disk.Restart()
+	w.refused = nil
 }
 
 // install makes epoch e durable, as an election won would.
