@@ -22,7 +22,7 @@ type config struct {
 	seed, start    uint64
 	seeds          string
 	workers        int
-	minutes        int
+	minutes        float64
 	replay         string
 	trace          bool
 	shrink         bool
@@ -60,16 +60,16 @@ func parse(args []string, c *config) error {
 	f.StringVar(&c.seeds, "seeds", "", "run seeds A..B")
 	f.Uint64Var(&c.start, "from", 1, "with --minutes: the first seed")
 	f.IntVar(&c.workers, "workers", 1, "runs at a time")
-	f.IntVar(&c.minutes, "minutes", 0, "run seeds for so long")
+	f.Float64Var(&c.minutes, "minutes", 0, "run seeds for so long; 0.1 is 6 seconds")
 	f.StringVar(&c.replay, "replay", "", "run the plan in this file")
 	f.BoolVar(&c.trace, "trace", false, "print every event")
-	f.BoolVar(&c.shrink, "shrink", false, "make a failing plan smaller and write it")
+	f.BoolVar(&c.shrink, "shrink", false, "make a failing plan smaller and write that too, as NAME.min.txt")
 	f.BoolVar(&c.determinism, "check-determinism", false, "run twice, the second time in another process, and compare every event")
 	f.StringVar(&c.planted, "planted", "", "switch this planted bug on (build tag faults)")
 	f.BoolVar(&c.listPlanted, "list-planted", false, "name the planted bugs")
 	f.BoolVar(&c.plan, "plan", false, "print the plan and do not run it")
 	f.BoolVar(&c.panics, "panics", false, "let a panic through, with its stack")
-	f.StringVar(&c.out, "out", "data/sim", "directory for plans that failed")
+	f.StringVar(&c.out, "out", "", "directory for plans that failed (default sim-failures; with --replay that of FILE)")
 	f.BoolVar(&c.showMarks, "marks", false, "print the marks reached")
 	f.BoolVar(&c.hashes, "hashes", false, "write the hash after every event to standard output, binary (what --check-determinism reads)")
 	_ = f.MarkHidden("hashes")
@@ -190,9 +190,9 @@ func (c *config) runPlan(p *sim.Plan, how string) int {
 	if !sim.Failed(p, r) {
 		return int(sim.Verdict(p, r))
 	}
-	if c.shrink {
-		p = c.shrinkPlan(p)
-	}
 	c.reportFailure(p, r, how)
+	if c.shrink {
+		c.writePlan(c.shrinkPlan(p), r, ".min.txt")
+	}
 	return int(sim.Verdict(p, r))
 }

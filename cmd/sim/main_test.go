@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/mortarmq/mortarmq/fault"
+	"github.com/mortarmq/mortarmq/sim"
 )
 
 // command runs the command line and gives its exit code and what it printed.
@@ -57,17 +59,56 @@ func TestSeed(t *testing.T) {
 	}
 }
 
-// Goal: a scenario that does not come by what it is about fails, says how to
-// replay it, and writes its plan.
+// Goal: a scenario that does not come by what it is about fails and says how to
+// replay it; the smaller plan is written beside it, and it stays as it is.
 func TestFailure(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "plan.txt")
-	text := "mortarmq-plan 1\nexpect held\nreach no.such_mark\nseed 1\nend 1s\ntopic t 1\n"
+	dir := t.TempDir()
+	file := filepath.Join(dir, "plan.txt")
+	text := "mortarmq-plan 1\n# kept\nexpect held\nreach no.such_mark\nseed 1\nend 1s\ntopic t 1\n"
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	code, out := command(t, "--replay", file)
-	if code != 1 || !strings.Contains(out, "replay: go run") || !strings.Contains(out, "plan:   ") {
+	var out bytes.Buffer
+	code := run([]string{"--replay", file, "--shrink"}, &out, &out)
+	small := filepath.Join(dir, "plan.min.txt")
+	if code != 1 || !strings.Contains(out.String(), "replay: go run") || !strings.Contains(out.String(), "plan:   "+small+" (go run ") {
+		t.Fatalf("exit code %d: %s", code, out.String())
+	}
+	if now, err := os.ReadFile(file); err != nil || string(now) != text {
+		t.Errorf("the plan was changed: %v\n%s", err, now)
+	}
+	if code, out := command(t, "--replay", small); code != 1 {
+		t.Errorf("the smaller plan: exit code %d: %s", code, out)
+	}
+}
+
+// Goal: a run of many seeds may be as short as a fraction of a minute.
+func TestMinutes(t *testing.T) {
+	if code, out := command(t, "--minutes", "0.001", "--from", "8"); code != 0 || !strings.Contains(out, " seeds in ") {
 		t.Fatalf("exit code %d: %s", code, out)
+	}
+}
+
+// Goal: the table of planted bugs in SIMULATION.md has those that there are.
+func TestPlantedDocs(t *testing.T) {
+	data, err := os.ReadFile("../../SIMULATION.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, _ := strings.Cut(string(data), "\n| bug | caught by |")
+	table, _, _ = strings.Cut(table, "\n\n")
+	rows := map[string]bool{}
+	for _, row := range regexp.MustCompile(`(?m)^\| ([a-z_]+) \|`).FindAllStringSubmatch(table, -1) {
+		rows[row[1]] = true
+	}
+	for _, b := range sim.Planted() {
+		if !rows[b.Name] {
+			t.Errorf("SIMULATION.md lacks %s", b.Name)
+		}
+		delete(rows, b.Name)
+	}
+	for name := range rows {
+		t.Errorf("SIMULATION.md has %s, which there is not", name)
 	}
 }
 

@@ -54,28 +54,50 @@ func marks(m map[string]uint64) string {
 	return strings.Join(parts, ", ")
 }
 
-// reportFailure writes the plan and prints the one command that replays it.
+// reportFailure prints the one command that replays it and keeps the plan, unless
+// it is in a file already.
 func (c *config) reportFailure(p *sim.Plan, r *sim.Result, how string) {
-	tags, planted := "", ""
-	if c.planted != "" {
-		tags, planted = "-tags faults ", " --planted "+c.planted
+	fmt.Fprintf(c.stdout, "replay: %s %s%s\n", c.program(), how, c.plantedFlag())
+	if c.replay == "" {
+		c.writePlan(p, r, ".txt")
 	}
-	if fault.Enabled {
-		tags = "-tags faults "
+}
+
+// program is how this one is run again.
+func (c *config) program() string {
+	if c.planted != "" || fault.Enabled {
+		return "go run -tags faults ./cmd/sim"
 	}
-	name := fmt.Sprintf("%s-seed-%d.txt", strings.ReplaceAll(r.Property, " ", "-"), p.Seed)
-	path := filepath.Join(c.out, name)
-	err := os.MkdirAll(c.out, 0o755)
+	return "go run ./cmd/sim"
+}
+
+func (c *config) plantedFlag() string {
+	if c.planted == "" {
+		return ""
+	}
+	return " --planted " + c.planted
+}
+
+// writePlan writes a plan that failed; its file's name ends in end.
+func (c *config) writePlan(p *sim.Plan, r *sim.Result, end string) {
+	dir, name := "sim-failures", fmt.Sprintf("%s-seed-%d", strings.ReplaceAll(r.Property, " ", "-"), p.Seed)
+	if c.replay != "" { // beside what it was made of
+		dir, name = filepath.Dir(c.replay), strings.TrimSuffix(filepath.Base(c.replay), ".txt")
+	}
+	if c.out != "" {
+		dir = c.out
+	}
+	path := filepath.Join(dir, name+end)
+	err := os.MkdirAll(dir, 0o755)
 	if err == nil {
 		text := fmt.Sprintf("# %s: %s\n%s", r.Property, r.What, p)
 		err = os.WriteFile(path, []byte(text), 0o644)
 	}
-	fmt.Fprintf(c.stdout, "replay: go run %s./cmd/sim %s%s\n", tags, how, planted)
 	if err != nil {
 		fmt.Fprintf(c.stderr, "sim: the plan could not be written: %v\n", err)
 		return
 	}
-	fmt.Fprintf(c.stdout, "plan:   %s (go run %s./cmd/sim --replay %s%s)\n", path, tags, path, planted)
+	fmt.Fprintf(c.stdout, "plan:   %s (%s --replay %s%s)\n", path, c.program(), path, c.plantedFlag())
 }
 
 // shrinkPlan looks for a smaller plan that breaks the same property.
@@ -121,7 +143,7 @@ func (c *config) runMany() int {
 			lastLine = time.Now()
 			c.progress(&t, time.Since(start))
 		}
-		return (c.minutes == 0 || time.Since(start) < time.Duration(c.minutes)*time.Minute) && t.failed < 20 && (c.planted == "" || t.failed == 0)
+		return (c.minutes == 0 || time.Since(start).Minutes() < c.minutes) && t.failed < 20 && (c.planted == "" || t.failed == 0)
 	})
 	c.clear()
 	c.summary(&t, time.Since(start))
