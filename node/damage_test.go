@@ -93,7 +93,10 @@ func TestDamageIsTold(t *testing.T) {
 // Goal: the damage that a query meets is in the log before the query is answered:
 // here a sealed segment that ends early, which no read of the disk has to tell.
 func TestDamageIsLoggedBeforeItIsTold(t *testing.T) {
-	s := newStage(t, func(c *Config) { c.Store.CheckpointEvery, c.Store.SegmentMaxBytes = clock.Second, 8192 })
+	s := newStage(t, func(c *Config) {
+		c.Store.CheckpointEvery, c.Store.SegmentMaxBytes = clock.Second, 8192
+		c.Store.ScrubBytesPerSecond = -1 // it would find it first
+	})
 	p := s.connect()
 	orders := p.declare("orders", 1)
 	for range 12 {
