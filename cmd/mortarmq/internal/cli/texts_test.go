@@ -60,6 +60,33 @@ func TestTexts(t *testing.T) {
 	}
 }
 
+// Goal: docs/operations.md has each command with its columns.
+func TestDocs(t *testing.T) {
+	data, err := os.ReadFile("../../../../docs/operations.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range commands() {
+		if row := docRow(&c); !strings.Contains(string(data), row+"\n") {
+			t.Errorf("docs/operations.md lacks\n%s", row)
+		}
+	}
+	if columns := strings.Join(consumeColumns, ", "); !strings.Contains(string(data), columns) {
+		t.Errorf("docs/operations.md lacks %s", columns)
+	}
+}
+
+func docRow(c *command) string {
+	columns := "-"
+	if c.columns != nil {
+		columns = strings.Join(c.columns, ", ")
+	}
+	if c.when != "" {
+		columns += " (`" + c.when + "`)"
+	}
+	return "| `" + strings.ReplaceAll(strings.TrimSpace(c.name+" "+c.args), "|", "\\|") + "` | " + columns + " | " + c.about + " |"
+}
+
 // Goal: where no broker is reached, the text says what may be wrong, and that the
 // admin port is not the client port.
 func TestNoBroker(t *testing.T) {
