@@ -106,6 +106,9 @@ func (e *Env) run(ctx context.Context) error {
 		for _, name := range []string{"addr", "admin", "token-file"} {
 			_ = flags.MarkHidden(name) // they are taken by every command and mean nothing here
 		}
+		if c.columns == nil {
+			_ = flags.MarkHidden("json")
+		}
 	}
 	if err := flags.Parse(rest); err != nil {
 		if errors.Is(err, pflag.ErrHelp) {

@@ -57,6 +57,9 @@ func TestTexts(t *testing.T) {
 		if strings.Contains(out, "--addr") == c.offline {
 			t.Errorf("%s --help: offers --addr: %v", c.name, !c.offline)
 		}
+		if strings.Contains(out, "--json") != (c.columns != nil) {
+			t.Errorf("%s --help: offers --json: %v", c.name, c.columns == nil)
+		}
 	}
 }
 
