@@ -115,19 +115,26 @@ func TestRealDisk(t *testing.T) {
 	}
 }
 
-func BenchmarkFlush(b *testing.B) {
-	w := openOS(b, b.TempDir(), Options{NodeID: 1})
+func BenchmarkFlush(b *testing.B) { benchmarkFlush(b, Options{NodeID: 1}) }
+
+// What a change of files costs: some 40 flushes go into a file.
+func BenchmarkFlushOverFiles(b *testing.B) {
+	benchmarkFlush(b, Options{NodeID: 1, JournalFileBytes: 4 << 20})
+}
+
+func benchmarkFlush(b *testing.B, o Options) {
+	w := openOS(b, b.TempDir(), o)
 	w.until(func(ev *Event) bool { return ev.Kind == EventRecovered })
 	w.install(1)
 	batch := &op.Builder{}
 	number, hash := w.s.Last()
-	o := op.Op{Kind: op.KindPublish, Value: make([]byte, 1000)}
+	value := op.Op{Kind: op.KindPublish, Value: make([]byte, 1000)}
 	b.SetBytes(100 * 1000)
 	b.ReportAllocs()
 	for b.Loop() {
 		batch.Reset()
 		for range 100 {
-			batch.Add(&o)
+			batch.Add(&value)
 		}
 		number, hash = batch.Seal(op.Header{Number: number + 1, Epoch: 1, PrevHash: hash, Commit: number})
 		w.until(func(*Event) bool { return w.s.CanAppend() })

@@ -128,6 +128,40 @@ func TestFilesFollowBytes(t *testing.T) {
 	}
 }
 
+// Goal: what a start copies before it serves is bounded by half a journal file, or by
+// what lies behind the last mark where that is more, whatever the journal holds; it
+// is read once more for that, not more often.
+func TestStartCopiesHalfAFile(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w := newWorld(t, rapid.Uint64().Draw(t, "seed"))
+		w.opts.JournalFileBytes = 256 << 10
+		for life := range rapid.IntRange(2, 5).Draw(t, "lives") {
+			w.startOnly()
+			read, written := int64(0), int64(0)
+			w.refuse = func(r *disk.Request) bool {
+				switch {
+				case r.Handle>>24 != ownerJournal || w.recovered != nil:
+				case r.Kind == disk.KindWrite:
+					written += int64(len(r.Buf))
+				case r.Kind == disk.KindRead:
+					read += int64(len(r.Buf))
+				}
+				return false
+			}
+			held := w.disk.Used()
+			w.recover()
+			if half, rest := w.opts.JournalFileBytes/2, int64(100<<10); life > 0 && (written > half+rest || read > 3*held+rest) {
+				t.Fatalf("%d bytes copied, %d read of %d", written, read, held)
+			}
+			w.install(op.Epoch(life + 1))
+			for range rapid.IntRange(0, 12).Draw(t, "entries") {
+				w.append(op.Epoch(life+1), make([]byte, rapid.SampledFrom([]int{100, 5000, 60_000}).Draw(t, "size")))
+			}
+			w.crash(simdisk.CrashKind(rapid.IntRange(0, 1).Draw(t, "kind")))
+		}
+	})
+}
+
 // Goal: a start may be cut off after any of its requests, by a kill or by a power
 // cut: nothing that was flushed is lost, and the next start comes to append, on a
 // full disk too.

@@ -23,7 +23,9 @@
 // On a full disk a start must find a file. So nothing is written as long as none
 // is prepared and none can be, nor beyond half of the current file with only one
 // prepared: up to its half the next start empties it, beyond that it uses up the
-// first and has the second for the start after it.
+// first and has the second for the start after it. (A write that takes more than
+// half of a file that it begins is the exception; with files of the usual size there
+// is none.)
 //
 // What counts, by these rules:
 //

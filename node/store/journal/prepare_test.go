@@ -151,3 +151,79 @@ func TestRenameOnFullDisk(t *testing.T) {
 	}
 	append1()
 }
+
+// appendBytes appends an entry of about size bytes, and says whether it is flushed.
+func (b *bench) appendBytes(size int) bool {
+	number, hash := b.j.Last()
+	var o op.Builder
+	o.Add(&op.Op{Kind: op.KindPublish, Value: make([]byte, size)})
+	o.Seal(op.Header{Number: number + 1, Epoch: 1, PrevHash: hash})
+	b.j.Append(&o)
+	b.settle()
+	if w := &b.j.writer; size < 3<<10 && w.offset > b.j.options.FileBytes/2 && b.j.Prepared() < 2 {
+		b.events[EventNone]++ // a start on a full disk may find no file
+	}
+	return b.flushed()
+}
+
+func (b *bench) flushed() bool { last, _ := b.j.Last(); return b.j.Flushed() == last }
+
+// Goal: no write leaves less than two prepared files behind the first half of the
+// current one, as long as it takes no more than half a file, as all do with files of
+// the usual size. One that is larger than half a file, or than a file, waits for
+// nothing that does not come: with room it is flushed at once, wherever the current file is
+// at; on a full disk it waits, and goes on when there is room, or when a checkpoint
+// lets go of files.
+func TestWritesOfAnySize(t *testing.T) {
+	for _, size := range []int{2 << 10, 7 << 10, 9 << 10, 13 << 10, 15 << 10, 17 << 10, 70 << 10} {
+		for before := range 4 {
+			for _, way := range []string{"room", "full", "full, then retired"} {
+				full, room := false, 0 // for so many files
+				b := &bench{open: map[disk.Handle]bool{}, events: map[EventKind]int{}}
+				b.refuse = func(r *disk.Request) disk.Errno {
+					switch {
+					case r.Kind == disk.KindRemove:
+						room++
+					case r.Kind == disk.KindZero && full && room == 0:
+						return disk.ErrNoSpace
+					case r.Kind == disk.KindZero:
+						room = max(0, room-1)
+					}
+					return disk.OK
+				}
+				b.begin()
+				for range before {
+					b.append(t)
+				}
+				full = way != "room"
+				went := 0
+				for went < 12 && b.appendBytes(size) {
+					went++
+				}
+				if way == "room" && went < 12 {
+					t.Fatalf("%d bytes behind %d: write %d waits though there is room", size, before, went)
+				}
+				if way == "full" {
+					full = false
+				}
+				for range 8 { // as often as the files of this write are used up
+					if b.flushed() {
+						break
+					}
+					if b.j.Retire(b.j.Current()); way != "full" {
+						b.settle()
+					}
+					b.now = b.now.Add(2 * clock.Second)
+					b.j.Tick(b.now)
+					b.settle()
+				}
+				if b.events[EventNone] > 0 {
+					t.Fatalf("%d bytes behind %d, %s: beyond half of a file without two prepared ones", size, before, way)
+				}
+				if !b.flushed() || b.events[EventFailed] > 0 {
+					t.Fatalf("%d bytes behind %d, %s: waits for ever, %d prepared, %v", size, before, way, b.j.Prepared(), b.events)
+				}
+			}
+		}
+	}
+}

@@ -19,6 +19,10 @@ const (
 	writeStalled            // the disk is full: repeated at retryAt
 )
 
+// The largest entry, behind a batch that is as good as full, takes less than half of
+// a file.
+const _ uint = format.JournalFileBytes/2 - format.EntryBytesMax - 4<<20
+
 // writer puts one write after the other into the current file.
 type writer struct {
 	flight flight.Flight
