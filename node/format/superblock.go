@@ -32,7 +32,7 @@ import (
 //	   104    8 metadata log: records up to the checkpoint
 //	   112    8 metadata snapshot: records it stands for, 0 for no snapshot
 //	   120    8 first journal file that is needed
-//	   128    8 journal file that was written to when this was written
+//	   128    8 newest journal file whose header is synced, 0 for none
 //	   136      zeros
 //	  4092    4 CRC-32C of everything before
 type Superblock struct {
@@ -54,6 +54,7 @@ type Superblock struct {
 	SnapshotRecords uint64
 	SnapshotEpoch   op.Epoch
 
+	// JournalCurrent may be below JournalFirst: nothing is written to that yet.
 	JournalFirst   uint64
 	JournalCurrent uint64
 }
@@ -127,7 +128,7 @@ func DecodeSuperblock(b []byte, slot uint8) (s Superblock, err error) {
 	s.SnapshotRecords = be.Uint64(b[112:])
 	s.JournalFirst = be.Uint64(b[120:])
 	s.JournalCurrent = be.Uint64(b[128:])
-	if s.Installed > s.Promised || s.SnapshotRecords > s.MetadataRecords || s.JournalFirst > s.JournalCurrent || s.JournalFirst == 0 {
+	if s.Installed > s.Promised || s.SnapshotRecords > s.MetadataRecords || s.JournalFirst == 0 {
 		return s, ErrSuperblock
 	}
 	return s, nil

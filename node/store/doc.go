@@ -33,7 +33,7 @@
 //     after a fatal Damage nothing is changed at all (damaged metadata files,
 //     which move to metadata/quarantine, excepted).
 //  3. The superblock names only files that were synced, names and all, before
-//     its first slot was written.
+//     its first slot was written: of the journal, one whose header was.
 //  4. A file that either slot of the durable superblock may name, or that
 //     recovery from either would read, is neither recycled nor unlinked; but for
 //     a journal file that the synced header of a newer one has emptied.

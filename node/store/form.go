@@ -133,7 +133,7 @@ func (s *Store) formTick(now clock.Instant) {
 
 // formSuperblock goes on when the journal has its first file.
 func (s *Store) formSuperblock() {
-	s.super.writing = format.Superblock{NodeID: s.identity.NodeID, ClusterID: s.identity.ClusterID, Version: 1, JournalFirst: 1, JournalCurrent: 1}
+	s.super.writing = format.Superblock{NodeID: s.identity.NodeID, ClusterID: s.identity.ClusterID, Version: 1, JournalFirst: 1}
 	s.former.stage = formSuperblock
 	s.formSubmit()
 }

@@ -32,6 +32,7 @@ import (
 //	grow PATH LENGTH             bytes are put behind the end of a file
 //	version PATH                 raises the format version, checksum and all
 //	lose PATH                    the file vanishes
+//	swap PATH PATH               two files change places
 //	craft file=N at=A first=F mark=M [lap=L]  a write as file L would hold it
 //	header file=N first=F        a file's header, joining entry F-1
 //	restart [kill|power] [node=N]  the next life, up to its end or Recovered
@@ -136,6 +137,10 @@ func (s *script) run(words []string) {
 		if !s.w.disk.Lose(rest[0]) {
 			s.t.Fatal("cannot lose", rest[0])
 		}
+	case "swap":
+		a, b := s.w.disk.ReadFile(rest[0]), s.w.disk.ReadFile(rest[1])
+		s.overwrite(rest[0], 0, b)
+		s.overwrite(rest[1], 0, a)
 	case "craft":
 		s.craft(args)
 	case "header":

@@ -47,7 +47,7 @@ type superblock struct {
 	checkpoint, checkpointWriting bool // a checkpoint waits
 
 	// held is a flush or a truncation that is not told yet: both slots have to name
-	// the journal file that it went to, or that file could get lost without a word.
+	// the journal file that it went to, or all that is in it could get lost without a word.
 	// Nothing is appended meanwhile.
 	held Event
 	told op.Number // the last entry that was told to be synced, and is still there
@@ -72,9 +72,10 @@ func (s *Store) superHold(ev Event) {
 	s.superRelease()
 }
 
-// superUnnamed says whether the superblock has yet to name the current file.
+// superUnnamed says whether the superblock has yet to name the newest file that has
+// its header.
 func (s *Store) superUnnamed() bool {
-	return s.journal.Current() > s.super.durable.JournalCurrent
+	return s.journal.Begun() > s.super.durable.JournalCurrent
 }
 
 // superRelease tells what superHold held back.
@@ -109,7 +110,7 @@ func (s *Store) superWrite() {
 	}
 	b.writing = b.want
 	b.writing.Version = b.durable.Version + 1
-	b.writing.JournalCurrent = max(b.writing.JournalFirst, s.journal.Current())
+	b.writing.JournalCurrent = max(b.durable.JournalCurrent, s.journal.Begun())
 	b.epochsWriting, b.epochs = b.epochs, false
 	b.checkpointWriting, b.checkpoint = b.checkpoint, false
 	b.stage = superFirst

@@ -8,6 +8,9 @@ import (
 	"github.com/mortarmq/mortarmq/node/op"
 )
 
+// headless is what is wrong with a file that had a header and has none.
+const headless = "the file's header is damaged"
+
 // journalFile is what the headers say of one file. From limit on newer files
 // take over; 0 for none.
 type journalFile struct {
@@ -71,7 +74,7 @@ func (v *verifier) journal() {
 	if !j.headers() || !j.gaps() {
 		return
 	}
-	j.badPath, j.why = j.files[0].path(), "the file's header is damaged"
+	j.badPath, j.why = j.files[0].path(), headless
 	for i := range j.files {
 		f := &j.files[i]
 		switch {
@@ -79,6 +82,9 @@ func (v *verifier) journal() {
 			if !j.joins(i) || !j.walk(f, false) {
 				return
 			}
+		case !f.headed && f.limit == 0 && f.number <= v.super.JournalCurrent:
+			j.damage(f.path(), 0, j.tip+1, headless)
+			return
 		case !f.headed && f.limit == 0:
 			if !j.walk(f, true) {
 				return
@@ -161,7 +167,7 @@ func (j *journalCheck) joins(i int) bool {
 		return j.missing(j.files[i-1].number + 1)
 	case j.tip+1 != f.first:
 		if before := &j.files[i-1]; !before.headed {
-			j.badPath, j.badAt, j.why = before.path(), 0, "the file's header is damaged"
+			j.badPath, j.badAt, j.why = before.path(), 0, headless
 		}
 		return j.damage(j.badPath, j.badAt, j.tip+1, j.why+", and "+f.path()+" goes on after it")
 	case j.tipHash != f.prevHash:
@@ -318,7 +324,7 @@ func (j *journalCheck) judge() {
 	j.v.marked = j.mark
 	if j.mark > j.tip && !j.ended || j.tip < j.v.super.CheckpointOp {
 		if last := &j.files[len(j.files)-1]; last.used && !j.torn {
-			j.badPath, j.badAt, j.why = last.path(), 0, "the file's header is damaged"
+			j.badPath, j.badAt, j.why = last.path(), 0, headless
 		}
 		j.damage(j.badPath, j.badAt, j.tip+1, j.why+", but the entry was synced")
 		return

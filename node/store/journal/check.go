@@ -15,7 +15,7 @@ import (
 type Known struct {
 	ClusterID [16]byte
 	First     uint64 // the first file that is needed
-	Current   uint64 // a file that must exist
+	Current   uint64 // the newest file that is known to have got its header, 0 for none
 	// The checkpoint: an entry that was flushed, and its hash.
 	Checkpoint     op.Number
 	CheckpointHash op.Hash
@@ -47,6 +47,9 @@ type checker struct {
 	torn    bool
 }
 
+// headless is what is wrong with a file that had a header and has none.
+const headless = "the file's header is damaged"
+
 // checkStep is what a checker is at.
 type checkStep uint8
 
@@ -65,6 +68,7 @@ func (j *Journal) Check(k Known) {
 	}
 	j.phase, j.clusterID = phaseChecking, k.ClusterID
 	j.checker.known, j.checker.step = k, checkList
+	j.begun = k.Current
 	j.checker.flight.Submit(&j.queue, disk.Request{Kind: disk.KindList, Lane: disk.LaneRead, Path: "journal"})
 }
 
@@ -197,7 +201,7 @@ func (j *Journal) checkHeader(f found) {
 	k.step, k.at = checkFiles, -1
 	k.tip, k.tipHash = k.known.Checkpoint, k.known.CheckpointHash
 	k.mark = k.known.Checkpoint
-	k.badPath, k.why = j.files[0].path(), "the file's header is damaged"
+	k.badPath, k.why = j.files[0].path(), headless
 	j.checkNext()
 }
 
@@ -227,6 +231,10 @@ func (j *Journal) checkNext() {
 			return
 		}
 		if !f.headed && f.limit == 0 {
+			if f.number <= k.known.Current {
+				j.damaged(f.path(), 0, k.tip+1, headless)
+				return
+			}
 			k.loose = true
 			k.cursor.open(f.number)
 			return
@@ -256,7 +264,7 @@ func (j *Journal) joins(f *file) bool {
 		return false
 	case k.tip+1 != f.first:
 		if before := &j.files[k.at-1]; !before.headed {
-			k.badPath, k.badAt, k.why = before.path(), 0, "the file's header is damaged"
+			k.badPath, k.badAt, k.why = before.path(), 0, headless
 		}
 		j.damaged(k.badPath, k.badAt, k.tip+1, k.why+", and "+f.path()+" goes on after it")
 		return false
@@ -360,7 +368,7 @@ func (j *Journal) judge() {
 	k.step = checkDone
 	if (k.mark > k.tip && !k.ended || k.tip < k.known.Checkpoint) && !fault.On("hole_taken_as_tail") {
 		if last := len(j.files) - 1; j.files[last].used && !k.torn {
-			k.badPath, k.badAt, k.why = j.files[last].path(), 0, "the file's header is damaged"
+			k.badPath, k.badAt, k.why = j.files[last].path(), 0, headless
 		}
 		j.damaged(k.badPath, k.badAt, k.tip+1, k.why+", but the entry was synced")
 		return

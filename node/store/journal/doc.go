@@ -34,6 +34,8 @@
 //     header was written, so the header is itself a mark of S-1.
 //   - A file without a valid header adds no entries to the chain: its marks
 //     count, its entries do not.
+//     If the superblock names it or a later one, it had a header: it is damaged,
+//     unless newer headers took what it held.
 //   - An entry counts if it is intact, joins the hash chain, and is of the
 //     installed epoch if it is above the op at which that was installed. The
 //     first one of an earlier epoch ends the journal, and marks behind it say

@@ -126,6 +126,7 @@ type Journal struct {
 	header   op.Header // of the last entry that recovery found
 	flushed  op.Number
 	marked   op.Number // the highest entry that a synced mark names
+	begun    uint64    // see Begun
 
 	index    index
 	writer   writer
@@ -310,8 +311,7 @@ func (j *Journal) Bytes() int64 {
 }
 
 // First gives the number of the file that holds the entry number, or would: the
-// first one that a checkpoint at number-1 needs. Current gives the one that is
-// written to.
+// first one that a checkpoint at number-1 needs.
 func (j *Journal) First(number op.Number) uint64 {
 	needed := j.writer.file.number
 	if j.writer.file.headed && j.writer.file.first <= number || len(j.files) == 0 {
@@ -327,5 +327,9 @@ func (j *Journal) First(number op.Number) uint64 {
 	return needed
 }
 
-// Current gives the number of the file that is written to.
+// Current gives the number of the file that is written to, or will be.
 func (j *Journal) Current() uint64 { return j.writer.file.number }
+
+// Begun gives the number of the newest file whose header is known to be synced: if
+// it is found without one, it is damaged.
+func (j *Journal) Begun() uint64 { return j.begun }

@@ -143,6 +143,7 @@ func (j *Journal) rewriteLanded(now clock.Instant) {
 	}
 	switch r.stage {
 	case rewriteOld:
+		j.begun = max(j.begun, j.lastCounting().number)
 		j.reclaim()
 		j.rewriteBegin()
 	case rewriteWrite:
@@ -162,6 +163,7 @@ func (j *Journal) rewriteLanded(now clock.Instant) {
 		r.stage = rewriteHeader
 		j.rewriteAgain()
 	case rewriteHeader:
+		j.begun = max(j.begun, j.writer.file.number)
 		if r.mark == j.last {
 			j.rewriteDone()
 			return

@@ -230,6 +230,7 @@ func (j *Journal) written(now clock.Instant) {
 		return
 	}
 	w.state, w.idleSince = writeIdle, now
+	j.begun = max(j.begun, w.file.number)
 	j.flushes++
 	j.marked = j.flushed
 	if len(w.buf) > 0 {
