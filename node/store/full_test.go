@@ -168,6 +168,7 @@ func TestAppendAllocates(t *testing.T) {
 	w.install(1)
 	b := &op.Builder{}
 	o := op.Op{Kind: op.KindPublish, Value: make([]byte, 1000)}
+	w.append(1, []byte("the superblock names the file before its first flush is told"))
 	w.until("the next file", func() bool { return w.s.journal.Prepared() > 0 })
 	number, hash := w.s.Last()
 	round := func() {

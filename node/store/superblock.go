@@ -47,8 +47,8 @@ type superblock struct {
 	checkpoint, checkpointWriting bool // a checkpoint waits
 
 	// held is a flush or a truncation that is not told yet: both slots have to name
-	// the journal file that it went to, or all that is in it could get lost without a word.
-	// Nothing is appended meanwhile.
+	// the journal file that it went to, or all that is in it could get lost without a
+	// word. Nothing is appended meanwhile.
 	held Event
 	told op.Number // the last entry that was told to be synced, and is still there
 }
