@@ -88,8 +88,11 @@ func sub(ctx context.Context, c *call) error {
 // join joins the group. With --from it tries first whether the group exists,
 // because then the flag means nothing, and says so.
 func (c *call) join(ctx context.Context, cl *client.Client, o *subOptions) (*client.Consumer, error) {
+	trouble := func(err error) {
+		fmt.Fprintf(c.Stderr, "%v; waiting until it can be read again\n", err)
+	}
 	if o.from != "" {
-		consumer, err := cl.Consumer(ctx, c.args[0], o.group, client.ConsumerOptions{GroupMustExist: true})
+		consumer, err := cl.Consumer(ctx, c.args[0], o.group, client.ConsumerOptions{GroupMustExist: true, OnTrouble: trouble})
 		if err == nil {
 			fmt.Fprintf(c.Stderr, "mortarmq: group %s exists and goes on where it is; --from is ignored\n", o.group)
 			return consumer, nil
@@ -98,7 +101,7 @@ func (c *call) join(ctx context.Context, cl *client.Client, o *subOptions) (*cli
 			return nil, err
 		}
 	}
-	return cl.Consumer(ctx, c.args[0], o.group, client.ConsumerOptions{Latest: o.from == "latest"})
+	return cl.Consumer(ctx, c.args[0], o.group, client.ConsumerOptions{Latest: o.from == "latest", OnTrouble: trouble})
 }
 
 func (s *subscriber) handle(ctx context.Context, d *client.Delivery) error {
