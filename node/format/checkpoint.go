@@ -96,6 +96,7 @@ const (
 	BlockPiece     BlockKind = 1 // a piece of the state machine's encoding
 	BlockPositions BlockKind = 2 // where partitions end: PositionSize bytes each
 	BlockEnd       BlockKind = 3 // nothing; there is no block after it
+	BlockHeld      BlockKind = 4 // records behind the position of a damaged partition: Held
 )
 
 // BlockBytesMax bounds the payload of a block.
@@ -109,7 +110,7 @@ const BlockHeaderSize = 16
 //	offset size field
 //	     0    4 length of the payload
 //	     4    4 CRC-32C of length, and of everything after this field, seeded
-//	     8    1 kind: 1 piece, 2 positions, 3 end
+//	     8    1 kind: 1 piece, 2 positions, 3 end, 4 held
 //	     9    3 zero
 //	    12    4 number of the block in the file, from 0
 //	    16      payload
@@ -161,7 +162,7 @@ func DecodeBlock(b []byte, seed uint32) (k Block, size int, err error) {
 	k.Kind = BlockKind(b[8])
 	k.Number = be.Uint32(b[12:])
 	k.Payload = b[BlockHeaderSize:size:size]
-	if k.Kind < BlockPiece || k.Kind > BlockEnd || k.Kind == BlockEnd && len(k.Payload) > 0 || k.Kind == BlockPositions && len(k.Payload)%PositionSize != 0 {
+	if k.Kind < BlockPiece || k.Kind > BlockHeld || k.Kind == BlockHeld && len(k.Payload) <= HeldHeaderSize || k.Kind == BlockEnd && len(k.Payload) > 0 || k.Kind == BlockPositions && len(k.Payload)%PositionSize != 0 {
 		return k, 0, ErrCheckpoint
 	}
 	return k, size, nil
@@ -213,6 +214,41 @@ func DecodePosition(b []byte) (p Position, err error) {
 		return p, ErrCheckpoint
 	}
 	return p, nil
+}
+
+// HeldHeaderSize is what stands before the records in a block of held ones.
+const HeldHeaderSize = 4
+
+// Held is a part of what a damaged partition holds: records behind its position,
+// in order, as they lie in a segment. A record may go on in the next block of the
+// partition.
+//
+//	offset size field
+//	     0    2 topic id
+//	     2    2 partition
+//	     4      records
+type Held struct {
+	Topic     op.TopicID
+	Partition op.PartitionID
+	Records   []byte
+}
+
+// Append appends the encoding of h to b.
+func (h *Held) Append(b []byte) []byte {
+	b = binary.BigEndian.AppendUint16(b, uint16(h.Topic))
+	b = binary.BigEndian.AppendUint16(b, uint16(h.Partition))
+	return append(b, h.Records...)
+}
+
+// DecodeHeld reads the payload of a block of held records.
+func DecodeHeld(b []byte) (h Held, err error) {
+	if len(b) <= HeldHeaderSize {
+		return h, ErrCheckpoint
+	}
+	h.Topic = op.TopicID(binary.BigEndian.Uint16(b))
+	h.Partition = op.PartitionID(binary.BigEndian.Uint16(b[2:]))
+	h.Records = b[HeldHeaderSize:]
+	return h, nil
 }
 
 // LogCheckpointName gives the path of the log checkpoint at an op,

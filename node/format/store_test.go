@@ -78,6 +78,9 @@ func TestGoldenStore(t *testing.T) {
 	goldenStore(t, "checkpoint_header.hex", header)
 	positions := Block{Kind: BlockPositions, Number: 2, Payload: goldenPosition.Append(nil)}
 	goldenStore(t, "checkpoint_block.hex", positions.Append(nil, goldenCheckpoint.Seed()))
+	records := Held{Topic: 3, Partition: 1, Records: []byte("records")}
+	held := Block{Kind: BlockHeld, Number: 3, Payload: records.Append(nil)}
+	goldenStore(t, "checkpoint_held.hex", held.Append(nil, goldenCheckpoint.Seed()))
 }
 
 // Goal: what was encoded decodes to the same, and no single flipped bit does.
@@ -302,6 +305,8 @@ func FuzzCheckpoint(f *testing.F) {
 	h := make([]byte, CheckpointHeaderSize)
 	goldenCheckpoint.Put(h, LogCheckpointMagic)
 	f.Add(h)
+	held := Held{Topic: 3, Partition: 1, Records: []byte("records")}
+	f.Add(held.Append(nil))
 	k := Block{Kind: BlockPositions, Payload: goldenPosition.Append(nil)}
 	f.Add(k.Append(nil, 5))
 	f.Add(goldenPosition.Append(nil))
@@ -314,6 +319,11 @@ func FuzzCheckpoint(f *testing.F) {
 		if p, err := DecodePosition(b); err == nil {
 			if got := p.Append(nil); !bytes.Equal(got, b[:PositionSize]) {
 				t.Fatalf("%+v", p)
+			}
+		}
+		if h, err := DecodeHeld(b); err == nil {
+			if got := h.Append(nil); !bytes.Equal(got, b) {
+				t.Fatalf("%+v", h)
 			}
 		}
 		if h, err := DecodeCheckpointHeader(b, LogCheckpointMagic); err == nil {

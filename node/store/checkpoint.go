@@ -145,6 +145,7 @@ func (s *Store) checkpointPositions() {
 	if len(b) > 0 {
 		s.checkpointBlock(PieceLog, format.BlockPositions, b)
 	}
+	s.checkpointHeld(b[:0])
 }
 
 func (s *Store) checkpointBlock(kind PieceKind, block format.BlockKind, payload []byte) {

@@ -47,7 +47,8 @@ type loader struct {
 	metaEnd int64  // where the last metadata file is cut off
 
 	positions []format.Position
-	behind    []Event // checkpoint files that go on behind their last block
+	held      []format.Held // one of each partition
+	behind    []Event       // checkpoint files that go on behind their last block
 }
 
 // load begins.
@@ -322,8 +323,11 @@ func (s *Store) loadBlock(ev *Event) bool {
 	case k.Kind == format.BlockPositions && log:
 		s.loadPositions(k.Payload)
 		return false
-	case k.Kind == format.BlockPositions:
-		s.loadBad("a block of positions in a ledger checkpoint")
+	case k.Kind == format.BlockHeld && log:
+		s.loadHeld(k.Payload)
+		return false
+	case k.Kind != format.BlockPiece:
+		s.loadBad("a block of positions or held records in a ledger checkpoint")
 		return false
 	}
 	*ev = Event{Kind: EventCursorCheckpoint, Data: k.Payload}

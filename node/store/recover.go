@@ -168,6 +168,9 @@ func (s *Store) recoverCutDone() {
 
 // recoverSegmentsDone goes on when all partitions are at their positions.
 func (s *Store) recoverSegmentsDone() {
+	if !s.appendHeld() {
+		return
+	}
 	s.recoverer.stage = recoverRewrite
 	s.journal.Rewrite()
 }

@@ -1,6 +1,9 @@
 package verify
 
 import (
+	"errors"
+	"slices"
+
 	"github.com/mortarmq/mortarmq/node/format"
 	"github.com/mortarmq/mortarmq/node/op"
 )
@@ -85,6 +88,7 @@ func (v *verifier) checkpoint(path, magic string) {
 		v.add(Damage, path, 0, uint64(h.Number), "is not the checkpoint that the superblock names")
 		return
 	}
+	var held heldWalk
 	at := int64(format.CheckpointHeaderSize)
 	for number := uint32(0); ; number++ {
 		size, err := format.BlockSize(w.need(at, 4))
@@ -100,11 +104,15 @@ func (v *verifier) checkpoint(path, magic string) {
 			v.add(Damage, path, at, uint64(h.Number), "a block's number jumps")
 			return
 		}
-		if k.Kind == format.BlockPositions && magic == format.CursorCheckpointMagic {
-			v.add(Damage, path, at, uint64(h.Number), "a block of positions in a ledger checkpoint")
+		if (k.Kind == format.BlockPositions || k.Kind == format.BlockHeld) && magic == format.CursorCheckpointMagic {
+			v.add(Damage, path, at, uint64(h.Number), "a block of positions or held records in a ledger checkpoint")
 			return
 		}
 		if k.Kind == format.BlockPositions && !v.takePositions(path, at, k.Payload) {
+			return
+		}
+		if k.Kind == format.BlockHeld && !v.takeHeld(&held, k.Payload) || k.Kind == format.BlockEnd && len(held.rest) > 0 {
+			v.add(Damage, path, at, uint64(h.Number), "a held record is damaged or missing")
 			return
 		}
 		at += int64(size)
@@ -132,6 +140,45 @@ func (v *verifier) takePositions(path string, at int64, b []byte) bool {
 		v.positions = append(v.positions, p)
 	}
 	return true
+}
+
+// heldWalk is a walk over the records that damaged partitions hold.
+type heldWalk struct {
+	begun bool
+	key   uint32
+	next  op.Sequence
+	rest  []byte // of a record that goes on in the next block
+}
+
+// takeHeld takes in a block of held records. They follow the position of their
+// partition without a gap.
+func (v *verifier) takeHeld(k *heldWalk, payload []byte) bool {
+	h, err := format.DecodeHeld(payload)
+	if err != nil {
+		return false
+	}
+	if at := key(h.Topic, h.Partition); !k.begun || at != k.key {
+		i := slices.IndexFunc(v.positions, func(p format.Position) bool { return key(p.Topic, p.Partition) == at })
+		if i < 0 || len(k.rest) > 0 || k.begun && at < k.key {
+			return false
+		}
+		k.begun, k.key, k.next = true, at, v.positions[i].Last+1
+	}
+	k.rest = append(k.rest, h.Records...)
+	b := k.rest
+	for {
+		rec, n, err := format.DecodeRecord(b)
+		if errors.Is(err, format.ErrRecordShort) {
+			k.rest = append(k.rest[:0], b...)
+			return true
+		}
+		if err != nil || rec.Sequence != k.next {
+			return false
+		}
+		k.next++
+		v.report.Records++
+		b = b[n:]
+	}
 }
 
 // key orders partitions by topic and number.

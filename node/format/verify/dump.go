@@ -225,6 +225,14 @@ func (d *dumper) block(at int64, k *format.Block) {
 			}
 			d.line("  topic=%d partition=%d last=%d base=%d offset=%d", p.Topic, p.Partition, p.Last, p.Base, p.Offset)
 		}
+	case format.BlockHeld:
+		h, err := format.DecodeHeld(k.Payload)
+		if err != nil {
+			d.stop(at, err)
+			return
+		}
+		d.line("%d: held block=%d topic=%d partition=%d length=%d", at, k.Number, h.Topic, h.Partition, len(h.Records))
+		d.bytes(at+format.BlockHeaderSize+format.HeldHeaderSize, h.Records[:min(len(h.Records), d.limit())])
 	case format.BlockPiece:
 		d.line("%d: piece block=%d length=%d", at, k.Number, len(k.Payload))
 		d.bytes(at+format.BlockHeaderSize, k.Payload[:min(len(k.Payload), d.limit())])

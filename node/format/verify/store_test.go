@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/mortarmq/mortarmq/clock"
@@ -242,5 +244,67 @@ func TestStoreCrashes(t *testing.T) {
 			}
 		}
 		b.start()
+	})
+}
+
+// Goal: a damaged partition stays the only damage over starts and checkpoints, and
+// a copy of it that is put back, what is behind the checkpoint included, leaves
+// none, for verify and for the broker.
+func TestPutBack(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		const dir = "topics/1/1"
+		b := &broker{t: t, d: simdisk.New(simdisk.Options{Seed: rapid.Uint64().Draw(t, "seed"), Capacity: 1 << 30})}
+		b.start()
+		turns := func(n int) {
+			for range n {
+				b.publish(rapid.IntRange(0, 6000).Draw(t, "size"))
+				for b.work(false); !b.s.CanAppend() || len(b.pending) > 0; b.work(false) {
+					b.step()
+				}
+			}
+		}
+		checkpoint := func() {
+			for b.work(true); b.s.Checkpointing(); b.work(false) {
+				b.step()
+			}
+		}
+		turns(rapid.IntRange(2, 30).Draw(t, "before"))
+		checkpoint()
+		turns(rapid.IntRange(0, 30).Draw(t, "behind"))
+		b.d.Crash(simdisk.Kill)
+		b.d.Restart()
+		whole := serve(t, b.d.Clone(), b.now)
+		copied := b.d.Clone()
+		lost := rapid.SampledFrom([]string{dir, dir + "/1.mqs"}).Draw(t, "lost")
+		if !b.d.Lose(lost) {
+			t.Fatal("no ", lost)
+		}
+		b.watch = func(ev *store.Event) bool { return ev.Kind == store.EventDamage && !ev.Fatal }
+		for range rapid.IntRange(1, 3).Draw(t, "lives") {
+			b.start()
+			checkpoint()
+			b.d.Crash(simdisk.CrashKind(rapid.IntRange(0, 1).Draw(t, "crash")))
+			b.d.Restart()
+			for _, f := range Verify(stopped{b.d}, smallFiles).Findings {
+				if f.Level == Damage && !strings.HasPrefix(f.Path, dir) {
+					t.Fatal(f)
+				}
+			}
+		}
+		if b.d.Size(lost) >= 0 {
+			t.Fatal(lost, " was written")
+		}
+		do(t, b.d, []disk.Request{{Kind: disk.KindMkdir, Path: dir}})
+		for _, path := range copied.Files() {
+			if strings.HasPrefix(path, lost) {
+				do(t, b.d, []disk.Request{{Kind: disk.KindOpen, Flags: disk.FlagCreate, Handle: 77, Path: path}, {Kind: disk.KindWrite, Handle: 77, Buf: copied.ReadFile(path)}, {Kind: disk.KindClose, Handle: 77}})
+			}
+		}
+		if r := Verify(stopped{b.d}, smallFiles); r.Damaged() {
+			t.Fatal(r.Findings)
+		}
+		if got := serve(t, b.d, b.now); len(got.complaints) > 0 || !slices.Equal(got.state, whole.state) {
+			t.Fatal(got.complaints, firstDifference(whole.state, got.state))
+		}
 	})
 }

@@ -13,12 +13,8 @@ func (s *Set) Append(topic op.TopicID, part op.PartitionID, rec *format.Record) 
 	assert(p != nil && s.recovery == nil, "Append to an unknown partition, or during recovery")
 	assert(rec.Sequence == p.last+1, "invariant 1: a sequence that does not follow")
 	n := rec.Size()
-	if p.base == 0 || p.behind || p.offset+int64(n) > s.o.SegmentMaxBytes && p.offset > format.SegmentHeaderSize {
+	if p.base == 0 || p.held && p.tailFirst == nil || p.offset+int64(n) > s.o.SegmentMaxBytes && p.offset > format.SegmentHeaderSize {
 		s.roll(p, rec.Sequence)
-	}
-	if p.broken {
-		p.last, p.offset = rec.Sequence, p.offset+int64(n)
-		return p.last
 	}
 	c := s.room(p, n, rec)
 	at := uint32(p.offset)
@@ -45,7 +41,7 @@ func (s *Set) Append(topic op.TopicID, part op.PartitionID, rec *format.Record) 
 // roll begins the segment whose first record is base. Its files come with the
 // first write.
 func (s *Set) roll(p *partition, base op.Sequence) {
-	p.base, p.offset, p.indexed, p.entries, p.behind = base, format.SegmentHeaderSize, 0, 0, false
+	p.base, p.offset, p.indexed, p.entries = base, format.SegmentHeaderSize, 0, 0
 	p.segments = append(p.segments, segment{base: base})
 }
 
@@ -67,14 +63,18 @@ func (s *Set) room(p *partition, n int, rec *format.Record) *chunk {
 		n += format.SegmentHeaderSize
 	}
 	d := s.pool.get(max(p.class, classFor(n)))
-	s.dirtyCap += int64(cap(d.buf))
+	if !p.held {
+		s.dirtyCap += int64(cap(d.buf))
+	}
 	d.p, d.base, d.offset = p, p.base, p.offset
 	if fresh {
 		d.offset, d.head = 0, format.SegmentHeaderSize
 		h := format.SegmentHeader{Topic: p.topic, Partition: p.part, Base: p.base, ClusterID: s.o.ClusterID, Created: rec.Timestamp}
 		d.buf = d.buf[:format.SegmentHeaderSize]
 		h.PutSegment(d.buf)
-		s.dirtyBytes += format.SegmentHeaderSize
+		if !p.held {
+			s.dirtyBytes += format.SegmentHeaderSize
+		}
 	}
 	if c == nil {
 		p.tailFirst = d
@@ -88,6 +88,9 @@ func (s *Set) room(p *partition, n int, rec *format.Record) *chunk {
 
 // dirtied notes that n bytes were appended to c, the last chunk of p.
 func (s *Set) dirtied(p *partition, c *chunk, n int) {
+	if p.held {
+		return // it is not written
+	}
 	s.dirtyBytes += int64(n)
 	if c.evictable {
 		s.clean.remove(c)

@@ -3,6 +3,7 @@ package segment
 import (
 	"testing"
 
+	"github.com/mortarmq/mortarmq/clock"
 	"github.com/mortarmq/mortarmq/node/format"
 	"github.com/mortarmq/mortarmq/node/op"
 	"github.com/mortarmq/mortarmq/sim/simdisk"
@@ -109,4 +110,39 @@ func TestValueIsNoRecord(t *testing.T) {
 	if hits < 30 {
 		t.Fatalf("%d of 40 can be read", hits)
 	}
+}
+
+// Goal: a segment that vanishes between two writes holds up the flush, so that no
+// checkpoint passes what could not be written; the other partitions are written, and
+// what is in memory is read.
+func TestSegmentVanishes(t *testing.T) {
+	w, at := filled(t, smallOptions())
+	w.recover(at)
+	w.s.closeIdle(w.s.find(1, 0))
+	w.settle()
+	w.d.Lose("topics/1/0/" + format.SegmentName(at[0].Base, format.SegmentSuffix))
+	for part := range op.PartitionID(2) {
+		r := record(1, part, 301, 700)
+		w.s.Append(1, part, &r)
+	}
+	w.s.Flush(1)
+	if d := w.until(EventDamage, nil).Damage; d.Partition != 0 || d.Sequence != at[0].Base {
+		t.Fatalf("%+v", d)
+	}
+	for range 20 {
+		w.pass(w.now.Add(clock.Second))
+	}
+	for _, ev := range w.events {
+		if ev.Kind == EventFlushed || ev.Kind == EventFailed {
+			t.Fatalf("%+v", ev)
+		}
+	}
+	if _, st := w.read(1, 0, 301); st != Hit {
+		t.Fatalf("status %d", st)
+	}
+	if p := w.s.find(1, 1); p.written != 301 {
+		t.Fatalf("the other partition is written up to %d", p.written)
+	}
+	w.s.DropTopic(1)
+	w.until(EventFlushed, nil)
 }

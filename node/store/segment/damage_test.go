@@ -134,6 +134,10 @@ func TestPlantedDamage(t *testing.T) {
 			w.d.Lose(path)
 			return want{path, 0, at[0].Base, []op.Sequence{1, at[0].Base - 1}, []op.Sequence{at[0].Base, 300}}
 		},
+		"directory lost": func(w *world, at []Position) want {
+			w.d.Lose("topics/1/0")
+			return want{"topics/1/0/1.mqs", 0, 1, nil, []op.Sequence{1, at[0].Base, 300}}
+		},
 		"active segment's header": func(w *world, at []Position) want {
 			path := "topics/1/0/" + format.SegmentName(at[0].Base, format.SegmentSuffix)
 			w.d.Rot(path, 9, []byte{1})
@@ -166,7 +170,7 @@ func TestPlantedDamage(t *testing.T) {
 				t.Fatalf("%d damages: %+v", len(all), all)
 			}
 			d := all[0]
-			if d.Path != expect.path || d.Offset != expect.offset && expect.offset >= 0 || d.Sequence != expect.sequence && expect.sequence > 0 || d.Tail || d.Topic != 1 || d.Partition != 0 {
+			if d.Path != expect.path || d.Offset != expect.offset && expect.offset >= 0 || d.Sequence != expect.sequence && expect.sequence > 0 || d.Topic != 1 || d.Partition != 0 {
 				t.Errorf("damage %+v, want %+v", d, expect)
 			}
 			for seq := op.Sequence(1); seq <= 300; seq += 13 {
@@ -185,6 +189,11 @@ func TestPlantedDamage(t *testing.T) {
 				w.s.Append(1, 0, &r)
 			}
 			then := w.flush(9)
+			for _, path := range w.d.Files() {
+				if then[0] == at[0] && strings.HasPrefix(path, "topics/1/0/") && before.Size(path) != w.d.Size(path) {
+					t.Errorf("%s was written to", path)
+				}
+			}
 			if _, st := w.read(1, 0, 400); st != Hit {
 				t.Errorf("status %d of a new record", st)
 			}
@@ -315,6 +324,7 @@ func TestCannotBeLookedAt(t *testing.T) {
 		damage bool
 	}{
 		{disk.KindList, disk.ErrIO, true},
+		{disk.KindList, disk.ErrInvalid, true},
 		{disk.KindList, disk.ErrPermission, false},
 		{disk.KindList, disk.ErrTooManyFiles, false},
 		{disk.KindOpen, disk.ErrIO, true},

@@ -23,8 +23,7 @@
 //     lie in its segments in that order.
 //  2. A segment's file is named after its first record; a record begins a new
 //     one if it would end beyond SegmentMaxBytes and is not the first. Bytes and
-//     names are a function of the records and of the options alone, but for what
-//     follows damage (9).
+//     names are a function of the records and of the options alone.
 //  3. Chunks of a partition are contiguous, and every byte that is not known to
 //     be written is in one.
 //  4. A partition has one writer at a time; it writes in order, and syncs only
@@ -38,12 +37,15 @@
 //  8. An index is a hint: an entry counts if the segment agrees with it. One
 //     that is missing or wrong is rebuilt from its segment alone; where that is
 //     damaged, an entry that the segment confirms says where it goes on.
-//  9. Damage is of one partition, and what the position names of it is left as it
-//     is. If recovery finds the end of the active segment damaged, the next record
-//     begins a new one: the journal has what comes behind the position, and a
-//     checkpoint lets go of that. What is appended while a segment cannot be
-//     written because it vanished under the writer, or its directory cannot be
-//     listed, is counted, so that positions stay right, and not kept.
+//  9. Damage is of one partition. If recovery finds that a partition does not end
+//     as its position says - a record, the active segment or the whole directory
+//     is gone or wrong - nothing in it is written, cut or removed any more: a copy
+//     that is put back makes it whole. What is appended behind the position, as the
+//     journal has it, is held in memory, can be read from there, and goes into
+//     every checkpoint (Held), which keeps the old position. The start after the
+//     damage is gone appends it again. A segment that vanishes while it is written
+//     to holds up the flush, and by that the checkpoint, until the next start,
+//     which has all of it from the journal. Either way nothing is lost.
 //  10. A failed sync ends the set (event Failed): nothing is reported flushed
 //     after it. A full disk only stalls a partition's writer, and is tried
 //     again.

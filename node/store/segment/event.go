@@ -62,9 +62,6 @@ type Damage struct {
 	Offset    int64
 	Sequence  op.Sequence
 	What      string
-	// Tail says that the writer cannot get past it: what is appended is not kept
-	// (invariant 9). Otherwise only reads of what is hit are refused.
-	Tail bool
 	// TooNew says that it is no damage: a newer binary wrote the file.
 	TooNew bool
 }

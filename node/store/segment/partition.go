@@ -31,8 +31,7 @@ type span struct{ from, to op.Sequence }
 //     as long as there is none.
 //  2. The chunks from tailFirst on are contiguous and end with last. dirty is
 //     the first of them that is not written to its end.
-//  3. written is the last sequence that is on disk; all above are in memory,
-//     unless the partition is broken.
+//  3. written is the last sequence that is on disk; all above are in memory.
 //  4. unsynced segments: at most one, unsyncedBase, the newest written to.
 type partition struct {
 	topic op.TopicID
@@ -70,8 +69,8 @@ type partition struct {
 
 	damage  []Damage
 	bad     []span
-	behind  bool // the next record begins a segment: the end of the last is damaged
-	broken  bool // invariant 9 of the package
+	held    bool     // invariant 9 of the package
+	heldAt  Position // its position when it was found damaged
 	dropped bool
 	tasks   int // workers on its files
 }
@@ -132,7 +131,7 @@ func (p *partition) inMemory(seq op.Sequence) *chunk {
 
 // finished says whether nothing more is written to the segment base.
 func (p *partition) finished(base op.Sequence) bool {
-	return base < p.base && (p.dirty == nil || p.dirty.base > base) && (!p.unsynced || p.unsyncedBase != base)
+	return p.held || base < p.base && (p.dirty == nil || p.dirty.base > base) && (!p.unsynced || p.unsyncedBase != base)
 }
 
 func (p *partition) path(base op.Sequence, suffix string) string {
@@ -167,9 +166,6 @@ func (s *Set) noteDamage(p *partition, d Damage, from, to op.Sequence) {
 	d.Topic, d.Partition = p.topic, p.part
 	if from <= to {
 		p.addBad(from, to)
-	}
-	if d.Tail {
-		p.broken = true
 	}
 	for i := range p.damage {
 		if p.damage[i].Path == d.Path && p.damage[i].Offset == d.Offset {

@@ -60,7 +60,7 @@ func (s *Set) rebuildUpTo(w worker, p *partition, at segment, limit int64, late 
 			return b
 		}
 	}
-	b := &rebuild{p: p, at: at, persist: late || p.finished(at.base), late: late, waiters: []worker{w}}
+	b := &rebuild{p: p, at: at, persist: (late || p.finished(at.base)) && !p.held, late: late, waiters: []worker{w}}
 	b.scan.start(p, at, limit)
 	w.base().waiting++
 	s.rebuilds = append(s.rebuilds, b)
@@ -153,7 +153,7 @@ func (b *rebuild) done(s *Set) {
 	s.release(b.bridge.index)
 	b.data, b.bridge.index = nil, nil
 	entries := b.scan.run.entries
-	b.persist = b.persist && !b.busy && !b.p.dropped && len(entries) > 0 && (b.bad == "" || len(entries) >= int(b.at.entries))
+	b.persist = b.persist && !b.busy && !b.p.dropped && len(entries) > 0 && (b.bad == "" || !b.late && len(entries) >= int(b.at.entries))
 	b.step = rebuildEnd
 	if b.persist {
 		b.step = rebuildWrite

@@ -173,16 +173,12 @@ func (r *restorer) advance(s *Set) {
 	}
 }
 
-// damaged ends the recovery of the partition with what the position names as it
-// is. The journal has what comes behind it: that goes into a segment of its own.
+// damaged ends the recovery of the partition with all of it as it is: what comes
+// behind the position is held.
 func (r *restorer) damaged(s *Set, d Damage) {
 	s.noteDamage(r.p, d, r.pos.Base, r.pos.Last)
-	r.p.behind = true
+	r.p.held, r.p.heldAt = true, r.pos
 	r.step = restoreDone
-	if r.data != nil && r.data.open {
-		r.truncate(s, r.data, r.dataSize, r.pos.Offset, format.SegmentSuffix)
-	}
-	r.removeLater(s)
 }
 
 func (r *restorer) finish(s *Set) {

@@ -18,10 +18,8 @@ func (r *restorer) listed(s *Set, err disk.Errno) {
 		s.fail(p.dir(), err)
 		r.finish(s)
 		return
-	case err == disk.ErrIO:
-		d := Damage{Path: p.dir(), Sequence: 1, What: "cannot be listed: " + err.String(), Tail: true}
-		s.noteDamage(p, d, 1, sequenceMax) // of no segment is known that it is there
-		r.finish(s)
+	case err == disk.ErrIO, err == disk.ErrInvalid, err == disk.ErrNotExist && pos.Base > 0:
+		r.unlisted(s, err)
 		return
 	}
 	r.sortNames(s)
@@ -48,11 +46,28 @@ func (r *restorer) listed(s *Set, err disk.Errno) {
 	}
 }
 
+// unlisted ends the recovery of a partition of which no segment is known to be
+// there.
+func (r *restorer) unlisted(s *Set, err disk.Errno) {
+	d := Damage{Path: r.p.dir(), Sequence: 1, What: "cannot be listed: " + err.String()}
+	switch err {
+	case disk.ErrNotExist:
+		d.Path, d.What = r.p.path(1, format.SegmentSuffix), "the partition's directory is missing"
+	case disk.ErrInvalid:
+		d.What = "is not a directory"
+	}
+	if r.pos.Base > 0 {
+		r.p.segments = append(r.p.segments, segment{base: r.pos.Base})
+	}
+	s.noteDamage(r.p, d, 1, r.pos.Last)
+	r.damaged(s, d)
+}
+
 // notDamage says that a file or directory could not be looked at for a reason
 // that says nothing of what is in it: no descriptor was left, or the user has no
 // right to it. The start ends there.
 func notDamage(err disk.Errno) bool {
-	return err != disk.OK && err != disk.ErrIO && err != disk.ErrNotExist
+	return err != disk.OK && err != disk.ErrIO && err != disk.ErrNotExist && err != disk.ErrInvalid
 }
 
 // entriesIn gives how many whole entries an index file of size bytes may hold.

@@ -103,11 +103,29 @@ func (s *Set) CreatePartition(topic op.TopicID, part op.PartitionID) {
 }
 
 // Positions yields where each partition ends, in the order of topic and
-// partition, as of everything appended so far.
+// partition, as of everything appended so far that is not held (Held).
 func (s *Set) Positions(yield func(Position) bool) {
 	for _, p := range s.order {
-		if !yield(Position{p.topic, p.part, p.last, p.base, p.offset}) {
+		at := Position{p.topic, p.part, p.last, p.base, p.offset}
+		if p.held {
+			at = p.heldAt
+		}
+		if !yield(at) {
 			return
+		}
+	}
+}
+
+// Held yields the records behind the positions of damaged partitions, encoded, in
+// the order of partitions and sequences, any number of them at a time. They are for
+// the checkpoint that has the positions, and appended again after its Recover
+// (invariant 9). They are borrowed until the next call.
+func (s *Set) Held(yield func(topic op.TopicID, part op.PartitionID, records []byte) bool) {
+	for _, p := range s.order {
+		for c := p.tailFirst; c != nil && p.held; c = c.next {
+			if !yield(p.topic, p.part, c.buf[c.head:]) {
+				return
+			}
 		}
 	}
 }

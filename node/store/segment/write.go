@@ -52,7 +52,7 @@ type writer struct {
 }
 
 func (s *Set) enqueueWrite(p *partition) {
-	if !p.queued && p.writer == nil && !p.stalled && !p.broken {
+	if !p.queued && p.writer == nil && !p.stalled && !p.held {
 		p.queued = true
 		s.writeQueue.push(p)
 	}
@@ -78,7 +78,7 @@ func (s *Set) startWriters() {
 	for s.writers < writersMax && !s.writeQueue.empty() && !s.failed {
 		p := s.writeQueue.pop()
 		p.queued = false
-		if p.dropped || p.broken {
+		if p.dropped {
 			continue
 		}
 		var w *writer

@@ -49,8 +49,9 @@ func (w *writer) broke(s *Set, err disk.Errno) {
 	case err == disk.ErrNoSpace, err == disk.ErrTooManyFiles:
 		s.stall(p, path, err)
 	case step == writeOpened && err == disk.ErrNotExist && made:
-		d := Damage{Path: path, Sequence: w.segment, What: "the segment is missing", Tail: true}
-		s.breakTail(p, d)
+		// It waits for the next start (invariant 9).
+		p.stalled = true
+		s.noteDamage(p, Damage{Path: path, Sequence: w.segment, What: "the segment is missing"}, w.segment, p.written)
 	default:
 		s.fail(path, err)
 	}
@@ -75,25 +76,17 @@ func (s *Set) fail(path string, err disk.Errno) {
 	}
 }
 
-// breakTail stops keeping what is appended to p (invariant 9), and gives up
-// what is not written.
-func (s *Set) breakTail(p *partition, d Damage) {
-	s.noteDamage(p, d, d.Sequence, sequenceMax)
-	s.dropTail(p)
-	if p.flushing {
-		s.flushedOne(p)
-	}
-}
-
 // dropTail frees the chunks of p. No writer may be at work on them.
 func (s *Set) dropTail(p *partition) {
 	assert(p.writer == nil, "a tail is dropped under its writer")
 	for c := p.tailFirst; c != nil; {
 		next := c.next
-		s.dirtyBytes -= int64(len(c.buf) - c.written)
-		if c.evictable {
+		switch {
+		case p.held:
+		case c.evictable:
 			s.clean.remove(c)
-		} else {
+		default:
+			s.dirtyBytes -= int64(len(c.buf) - c.written)
 			s.dirtyCap -= int64(cap(c.buf))
 		}
 		s.pool.put(c)
@@ -116,7 +109,7 @@ func (s *Set) startFlush() {
 	s.flushActive = true
 	kept := s.touched[:0]
 	for _, p := range s.touched {
-		if p.dropped || p.broken || p.dirty == nil && !p.unsynced {
+		if p.dropped || p.dirty == nil && !p.unsynced {
 			p.touched = false
 			continue
 		}
