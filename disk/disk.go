@@ -162,9 +162,12 @@ const (
 	// ErrTooManyFiles: the process has no file descriptor left; the file itself
 	// is well.
 	ErrTooManyFiles
+	// ErrNotRegular: what has that name is a link, a pipe, a socket or a device. It
+	// is not followed, and nothing waits for it.
+	ErrNotRegular
 )
 
-var errnoNames = [...]string{"ok", "input/output error", "no space left on device", "no such file or directory", "file exists", "bad file handle", "permission denied", "directory not empty", "invalid request", "disk closed", "too many open files"}
+var errnoNames = [...]string{"ok", "input/output error", "no space left on device", "no such file or directory", "file exists", "bad file handle", "permission denied", "directory not empty", "invalid request", "disk closed", "too many open files", "not a regular file"}
 
 func (e Errno) String() string {
 	if int(e) < len(errnoNames) {
@@ -203,6 +206,8 @@ type Entry struct {
 	Name string
 	Size int64
 	Dir  bool
+	// Irregular: neither a file nor a directory (ErrNotRegular).
+	Irregular bool
 }
 
 // Completion is the outcome of one request: its Tag, Kind, Lane, Handle and Buf,

@@ -89,10 +89,11 @@ func (d *Disk) open(r *disk.Request) (int64, disk.Errno) {
 	if !disk.ValidPath(r.Path) || own(r.Path) || d.files.isBound(r.Handle) {
 		return 0, disk.ErrInvalid
 	}
-	flags := unix.O_RDWR | unix.O_CLOEXEC
+	// Nothing waits for the other end of a pipe.
+	flags := unix.O_RDWR | unix.O_CLOEXEC | unix.O_NOFOLLOW | unix.O_NONBLOCK
 	f := &file{readOnly: r.Flags&disk.FlagReadOnly != 0}
 	if f.readOnly {
-		flags = unix.O_RDONLY | unix.O_CLOEXEC
+		flags = unix.O_RDONLY | unix.O_CLOEXEC | unix.O_NOFOLLOW | unix.O_NONBLOCK
 	}
 	if r.Flags&disk.FlagCreate != 0 {
 		flags |= unix.O_CREAT
@@ -106,7 +107,11 @@ func (d *Disk) open(r *disk.Request) (int64, disk.Errno) {
 	}
 	var stat unix.Stat_t
 	err := errno(unix.Fstat(f.fd, &stat))
-	if err == disk.OK && (stat.Mode&unix.S_IFMT != unix.S_IFREG || !d.files.bind(r.Handle, f)) {
+	switch {
+	case err != disk.OK:
+	case irregular(&stat):
+		err = disk.ErrNotRegular
+	case stat.Mode&unix.S_IFMT == unix.S_IFDIR || !d.files.bind(r.Handle, f):
 		err = disk.ErrInvalid
 	}
 	if err != disk.OK {
@@ -125,8 +130,20 @@ func (f *file) openat(rootFD int, path string, flags int) disk.Errno {
 	if err == unix.EINVAL && f.direct.Swap(false) {
 		fd, err = retry(func() (int, error) { return unix.Openat(rootFD, path, flags&^unix.O_EXCL, 0o644) })
 	}
+	if err == unix.ELOOP || err == unix.ENXIO {
+		var stat unix.Stat_t
+		if unix.Fstatat(rootFD, path, &stat, unix.AT_SYMLINK_NOFOLLOW) == nil && irregular(&stat) {
+			return disk.ErrNotRegular
+		}
+	}
 	f.fd = fd
 	return errno(err)
+}
+
+// irregular says that it is neither a file nor a directory.
+func irregular(stat *unix.Stat_t) bool {
+	kind := stat.Mode & unix.S_IFMT
+	return kind != unix.S_IFREG && kind != unix.S_IFDIR
 }
 
 // onFile carries out a request on an open file.

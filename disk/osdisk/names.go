@@ -129,7 +129,7 @@ func (d *Disk) list(path string) ([]disk.Entry, disk.Errno) {
 		default:
 			return nil, errno(err)
 		}
-		e := disk.Entry{Name: name, Dir: stat.Mode&unix.S_IFMT == unix.S_IFDIR}
+		e := disk.Entry{Name: name, Dir: stat.Mode&unix.S_IFMT == unix.S_IFDIR, Irregular: irregular(&stat)}
 		if !e.Dir {
 			e.Size = stat.Size
 		}

@@ -3,6 +3,7 @@ package osdisk
 import (
 	"bytes"
 	"errors"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -331,6 +332,40 @@ func TestOwnFiles(t *testing.T) {
 	for _, c := range wait(d, woken, 4) {
 		if c.Err != disk.ErrInvalid {
 			t.Errorf("%s: %v", c.Kind, c.Err)
+		}
+	}
+}
+
+// Goal: a pipe, a link and a socket are listed as what they are, and opened by
+// nobody: no open waits for a pipe's other end.
+func TestIrregular(t *testing.T) {
+	dir := t.TempDir()
+	d, woken := opened(t, dir)
+	do := func(r disk.Request) disk.Completion {
+		d.Submit([]disk.Request{r})
+		return wait(d, woken, 1)[0]
+	}
+	if err := os.WriteFile(filepath.Join(dir, "file"), []byte("x"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(unix.Mkfifo(filepath.Join(dir, "pipe"), 0o644), os.Symlink("file", filepath.Join(dir, "link")), os.Symlink("none", filepath.Join(dir, "dangling"))); err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("unix", filepath.Join(dir, "socket"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	for _, name := range []string{"pipe", "link", "dangling", "socket"} {
+		for _, flags := range []uint8{0, disk.FlagReadOnly, disk.FlagCreate, disk.FlagDirect} {
+			if c := do(disk.Request{Kind: disk.KindOpen, Handle: 1, Path: name, Flags: flags}); c.Err != disk.ErrNotRegular {
+				t.Errorf("%s, flags %d: %v", name, flags, c.Err)
+			}
+		}
+	}
+	for _, e := range do(disk.Request{Kind: disk.KindList}).Entries {
+		if e.Irregular != (e.Name != "file") || e.Dir {
+			t.Errorf("%+v", e)
 		}
 	}
 }

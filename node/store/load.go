@@ -144,7 +144,7 @@ func (s *Store) loadFailed() {
 	switch err := s.loader.window.Err; err {
 	case disk.ErrNotExist:
 		s.loadBad("the file is missing")
-	case disk.ErrIO:
+	case disk.ErrIO, disk.ErrNotRegular:
 		s.loadBad("cannot be read: " + err.String())
 	default:
 		s.fail(err, s.loader.files[s.loader.at].path)

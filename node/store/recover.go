@@ -58,7 +58,7 @@ func (s *Store) recoverLanded() {
 	case r.stage == recoverOpen && r.flight.Err == disk.ErrNotExist:
 		s.probe()
 		return
-	case r.stage == recoverRead && r.flight.Err == disk.ErrIO:
+	case r.stage == recoverOpen && r.flight.Err == disk.ErrNotRegular, r.stage == recoverRead && r.flight.Err == disk.ErrIO:
 		s.damage(Event{Path: superblockPath, What: "cannot be read: " + r.flight.Err.String(), Fatal: true})
 		return
 	case r.flight.Err != disk.OK:

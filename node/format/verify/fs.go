@@ -10,14 +10,18 @@ type Entry struct {
 	Name string
 	Size int64
 	Dir  bool
+	// Irregular: a link, a pipe, a socket or a device.
+	Irregular bool
 }
+
+const notRegular = "not a regular file"
 
 // FS is a data directory. Paths are relative to it, slash-separated.
 type FS interface {
 	// List gives what is in a directory, in any order; nothing and no error if it
 	// does not exist. The empty path is the data directory itself.
 	List(dir string) ([]Entry, error)
-	// Open opens a file for reading.
+	// Open opens a file for reading. It does not follow a link, nor wait for a pipe.
 	Open(path string) (File, error)
 }
 

@@ -50,6 +50,10 @@ func (v *verifier) journal() {
 	j := &journalCheck{v: v, tip: v.super.CheckpointOp, tipHash: v.super.CheckpointHash, mark: v.super.CheckpointOp}
 	for _, e := range v.list("journal") {
 		if number, ok := format.ParseJournalName(e.Name); ok && !e.Dir && number >= v.super.JournalFirst {
+			if e.Irregular {
+				v.add(Damage, format.JournalName(number), 0, uint64(j.tip)+1, notRegular)
+				return
+			}
 			j.files = append(j.files, journalFile{number: number, size: e.Size})
 		}
 	}

@@ -27,7 +27,7 @@ func (s stopped) List(dir string) ([]Entry, error) {
 	}
 	var all []Entry
 	for _, e := range list {
-		all = append(all, Entry{e.Name, e.Size, e.Dir})
+		all = append(all, Entry{Name: e.Name, Size: e.Size, Dir: e.Dir, Irregular: e.Irregular})
 	}
 	return all, err
 }

@@ -14,6 +14,7 @@ type segmentFiles struct {
 	base              op.Sequence
 	size              int64
 	hasLog, hasIndex  bool
+	irregular         bool // the segment
 	name, indexedName string
 }
 
@@ -73,10 +74,13 @@ func (v *verifier) partition(pos format.Position) {
 			i = len(all)
 			all = append(all, segmentFiles{base: base, name: dir + "/" + format.SegmentName(base, format.SegmentSuffix), indexedName: dir + "/" + format.SegmentName(base, format.IndexSuffix)})
 		}
-		if index {
+		switch {
+		case index && e.Irregular:
+			v.add(Note, all[i].indexedName, 0, uint64(base), notRegular+": the next start removes it")
+		case index:
 			all[i].hasIndex = true
-		} else {
-			all[i].hasLog, all[i].size = true, e.Size
+		default:
+			all[i].hasLog, all[i].size, all[i].irregular = true, e.Size, e.Irregular
 		}
 	}
 	slices.SortFunc(all, func(a, b segmentFiles) int {
@@ -90,6 +94,9 @@ func (v *verifier) partition(pos format.Position) {
 		f := &all[i]
 		covered := f.base <= pos.Base
 		switch {
+		case !covered && f.irregular:
+			v.add(Note, f.name, 0, uint64(f.base), notRegular+", later than the checkpoint: the next start removes it")
+			continue
 		case !covered:
 			v.later(pos, f)
 			continue
@@ -106,6 +113,9 @@ func (v *verifier) partition(pos format.Position) {
 		switch {
 		case !f.hasLog:
 			v.add(Damage, f.name, 0, uint64(f.base), "the segment is missing")
+			next = end + 1
+		case f.irregular:
+			v.add(Damage, f.name, 0, uint64(f.base), notRegular)
 			next = end + 1
 		case f.base == pos.Base:
 			next = v.segment(pos, f, pos.Offset, pos.Last)

@@ -90,6 +90,10 @@ func (j *Journal) checkListed() {
 				j.retirer.remove = append(j.retirer.remove, number)
 			}
 		default:
+			if e.Irregular {
+				j.damaged(format.JournalName(number), 0, k.known.Checkpoint+1, disk.ErrNotRegular.String())
+				return
+			}
 			j.files = append(j.files, file{number: number, size: e.Size})
 		}
 	}
@@ -141,7 +145,7 @@ func (j *Journal) checkGaps() bool {
 // unreadable ends recovery over a file that cannot be read: it is damaged,
 // unless the process has run out of something.
 func (j *Journal) unreadable(path string, offset int64, number op.Number, err disk.Errno) {
-	if err == disk.ErrIO || err == disk.ErrNotExist {
+	if err == disk.ErrIO || err == disk.ErrNotExist || err == disk.ErrNotRegular {
 		j.damaged(path, offset, number, "cannot be read: "+err.String())
 		return
 	}

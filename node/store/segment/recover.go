@@ -5,6 +5,7 @@ import (
 
 	"github.com/mortarmq/mortarmq/disk"
 	"github.com/mortarmq/mortarmq/node/format"
+	"github.com/mortarmq/mortarmq/node/op"
 )
 
 // restorersMax bounds the partitions that are recovered at a time.
@@ -111,6 +112,7 @@ type restorer struct {
 	later               []string
 	dataSize, indexSize int64 // of the active segment, -1: missing
 	data, index         *file
+	irregular           []op.Sequence // segments that are no files
 
 	header  [format.SegmentHeaderSize]byte
 	entries []byte // a piece of the index

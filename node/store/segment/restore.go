@@ -2,6 +2,7 @@ package segment
 
 import (
 	"errors"
+	"slices"
 	"sort"
 
 	"github.com/mortarmq/mortarmq/disk"
@@ -32,6 +33,8 @@ func (r *restorer) listed(s *Set, err disk.Errno) {
 		s.noteDamage(p, Damage{Path: p.path(1, format.SegmentSuffix), Sequence: 1, What: "the segment is missing"}, 1, first-1)
 	}
 	switch {
+	case slices.Contains(r.irregular, pos.Base):
+		r.damaged(s, Damage{Path: r.path(), Sequence: pos.Base, What: disk.ErrNotRegular.String()})
 	case r.dataSize < 0:
 		r.damaged(s, Damage{Path: r.path(), Sequence: pos.Base, What: "the segment is missing"})
 	case r.dataSize < pos.Offset:
@@ -67,7 +70,7 @@ func (r *restorer) unlisted(s *Set, err disk.Errno) {
 // that says nothing of what is in it: no descriptor was left, or the user has no
 // right to it. The start ends there.
 func notDamage(err disk.Errno) bool {
-	return err != disk.OK && err != disk.ErrIO && err != disk.ErrNotExist && err != disk.ErrInvalid
+	return err != disk.OK && err != disk.ErrIO && err != disk.ErrNotExist && err != disk.ErrInvalid && err != disk.ErrNotRegular
 }
 
 // entriesIn gives how many whole entries an index file of size bytes may hold.
@@ -86,6 +89,10 @@ func (r *restorer) sortNames(s *Set) {
 		case !ok || e.Dir:
 		case base > r.pos.Base:
 			r.later = append(r.later, p.dir()+"/"+e.Name)
+		case e.Irregular && index:
+			r.later = append(r.later, p.dir()+"/"+e.Name) // it is made anew
+		case e.Irregular && base == r.pos.Base:
+			r.irregular = append(r.irregular, base)
 		case base == r.pos.Base && index:
 			r.indexSize = e.Size
 		case base == r.pos.Base:
@@ -93,6 +100,10 @@ func (r *restorer) sortNames(s *Set) {
 		case index:
 			indexes = append(indexes, segment{base: base, size: e.Size})
 		default:
+			if e.Irregular {
+				e.Size = 0
+				r.irregular = append(r.irregular, base)
+			}
 			p.segments = append(p.segments, segment{base: base, size: e.Size})
 		}
 	}
@@ -103,7 +114,11 @@ func (r *restorer) sortNames(s *Set) {
 			if i+1 < len(p.segments) {
 				end = p.segments[i+1].base - 1
 			}
-			s.noteDamage(p, Damage{Path: p.path(seg.base, format.SegmentSuffix), Offset: seg.size, Sequence: seg.base, What: "the segment ends early"}, seg.base, end)
+			what := "the segment ends early"
+			if slices.Contains(r.irregular, seg.base) {
+				what = disk.ErrNotRegular.String()
+			}
+			s.noteDamage(p, Damage{Path: p.path(seg.base, format.SegmentSuffix), Offset: seg.size, Sequence: seg.base, What: what}, seg.base, end)
 		}
 	}
 	for _, x := range indexes {

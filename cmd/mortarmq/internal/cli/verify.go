@@ -8,7 +8,9 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 
+	"github.com/mortarmq/mortarmq/disk"
 	"github.com/mortarmq/mortarmq/disk/osdisk"
 	"github.com/mortarmq/mortarmq/node/format/verify"
 )
@@ -30,13 +32,13 @@ func (d dataDir) List(dir string) ([]verify.Entry, error) {
 		if err != nil {
 			return nil, err
 		}
-		entries = append(entries, verify.Entry{Name: n.Name(), Size: info.Size(), Dir: n.IsDir()})
+		entries = append(entries, verify.Entry{Name: n.Name(), Size: info.Size(), Dir: n.IsDir(), Irregular: !n.IsDir() && !n.Type().IsRegular()})
 	}
 	return entries, nil
 }
 
 func (d dataDir) Open(path string) (verify.File, error) {
-	return openFile(filepath.Join(d.root, filepath.FromSlash(path)))
+	return openFile(filepath.Join(d.root, filepath.FromSlash(path)), syscall.O_NOFOLLOW)
 }
 
 // plainFile is a file of known size. It stays open until the program ends or
@@ -48,12 +50,19 @@ type plainFile struct {
 
 func (f plainFile) Size() int64 { return f.size }
 
-func openFile(path string) (plainFile, error) {
-	f, err := os.Open(path)
+// openFile opens a regular file, without waiting for the other end of a pipe.
+func openFile(path string, flags int) (plainFile, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK|flags, 0)
+	if errors.Is(err, syscall.ELOOP) {
+		err = disk.ErrNotRegular
+	}
 	if err != nil {
 		return plainFile{}, err
 	}
 	info, err := f.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = disk.ErrNotRegular
+	}
 	if err != nil {
 		f.Close()
 		return plainFile{}, err
@@ -90,7 +99,7 @@ func verifyDir(_ context.Context, c *call) error {
 
 // dumpFile prints a file of a data directory.
 func dumpFile(_ context.Context, c *call) error {
-	f, err := openFile(c.args[0])
+	f, err := openFile(c.args[0], 0)
 	if err != nil {
 		return usagef("%v", err)
 	}
