@@ -109,7 +109,7 @@ func readError(err error) error {
 	if websocket.CloseStatus(err) != -1 {
 		return fmt.Errorf("ws: %w", err)
 	}
-	if errors.Is(err, io.EOF) {
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return io.ErrUnexpectedEOF
 	}
 	return err

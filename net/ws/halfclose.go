@@ -16,6 +16,7 @@ import (
 const (
 	opcodeMask  = 0x0F
 	opcodeClose = 0x08
+	controlBit  = 0x08
 	finalBit    = 0x80
 	maskBit     = 0x80
 	lengthMask  = 0x7F
@@ -25,12 +26,15 @@ const (
 )
 
 // inflow is the bytes of the peer on their way to the library. It follows the frames
-// and ends before a regular close frame; another one passes.
+// and ends before a regular close frame; another one passes. io.EOF comes nowhere
+// else: the library takes it for the end of a message, also where the connection broke
+// in the middle of one.
 type inflow struct {
 	r     io.Reader
 	rest  uint64   // bytes of a frame's payload that are still to come
 	head  [14]byte // of the frame that begins
 	have  int
+	open  bool   // a message has begun whose last frame has not come
 	held  []byte // a close frame as far as it has come, or what of it is to be passed on
 	pass  bool   // nothing is looked at any more
 	err   error  // of r, kept until held is passed on
@@ -38,6 +42,14 @@ type inflow struct {
 }
 
 func (f *inflow) Read(p []byte) (int, error) {
+	n, err := f.read(p)
+	if err == io.EOF && (f.open || !f.ended.Load()) {
+		err = io.ErrUnexpectedEOF
+	}
+	return n, err
+}
+
+func (f *inflow) read(p []byte) (int, error) {
 	for {
 		switch {
 		case f.ended.Load():
@@ -100,6 +112,9 @@ func (f *inflow) follow(b []byte) int {
 		at++
 		if f.have >= 2 && f.have == headBytes(f.head[1]) {
 			f.rest, f.have = payloadBytes(&f.head), 0
+			if f.head[0]&controlBit == 0 {
+				f.open = f.head[0]&finalBit == 0
+			}
 		}
 	}
 	return len(b)

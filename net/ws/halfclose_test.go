@@ -62,7 +62,7 @@ func frame(opcode byte, masked bool, p []byte) []byte {
 
 // Goal: however the bytes are cut, everything in front of a regular close frame
 // passes unchanged and then comes io.EOF; any other close frame passes, too, and so
-// does one that breaks off.
+// does one that breaks off, and the end behind them is not a regular one.
 func TestInflow(t *testing.T) {
 	for _, masked := range []bool{false, true} {
 		var data []byte
@@ -95,10 +95,49 @@ func TestInflow(t *testing.T) {
 				"whole": func(r io.Reader) io.Reader { return r }, "bytes": iotest.OneByteReader, "halves": iotest.HalfReader, "with its error": iotest.DataErrReader,
 			} {
 				f := inflow{r: cut(bytes.NewReader(all))}
+				var end error
+				if !c.keeps {
+					end = io.ErrUnexpectedEOF
+				}
 				got, err := io.ReadAll(iotest.HalfReader(&f))
-				if err != nil || !bytes.Equal(got, want) || f.ended.Load() != c.keeps {
+				if err != end || !bytes.Equal(got, want) || f.ended.Load() != c.keeps {
 					t.Errorf("masked %v, %s, %s: %d bytes of %d, %v, ended %v", masked, name, how, len(got), len(want), err, f.ended.Load())
 				}
+			}
+		}
+	}
+}
+
+// Goal: a message of which a part has come is none, wherever the connection breaks, or
+// the peer closes it.
+func TestBrokenMessage(t *testing.T) {
+	for _, toServer := range []bool{true, false} {
+		whole := frame(2, toServer, make([]byte, 4*readBytes))
+		head := len(whole) - 4*readBytes
+		begun := frame(2, toServer, make([]byte, readBytes))
+		begun[0] &^= finalBit
+		for name, c := range map[string][]byte{
+			"in the header":        whole[:head-1],
+			"before the payload":   whole[:head],
+			"where a buffer ends":  whole[:head+readBytes],
+			"in the payload":       whole[:head+readBytes+1],
+			"at the last byte":     whole[:len(whole)-1],
+			"between frames":       begun,
+			"closed within":        append(bytes.Clone(begun), closeFrame(StatusNormal, toServer)...),
+			"closed behind a ping": append(append(bytes.Clone(begun), frame(9, toServer, nil)...), closeFrame(StatusNormal, toServer)...),
+		} {
+			reader, writer := pair(t)
+			if !toServer {
+				reader, writer = writer, reader
+			}
+			if _, err := writer.cork.w.Write(c); err != nil {
+				t.Fatal(err)
+			}
+			if err := writer.under.Close(); err != nil {
+				t.Fatal(err)
+			}
+			if b, err := reader.Next(); err != io.ErrUnexpectedEOF {
+				t.Errorf("to the server %v, %s: %d bytes, %v", toServer, name, len(b), err)
 			}
 		}
 	}
