@@ -151,12 +151,12 @@ func (c *conn) halfClose() {
 func (c *conn) readFailed(err error) {
 	c.mu.Lock()
 	closing, writing := c.closing, c.writing
-	if err == io.EOF && closing && writing {
+	broken := c.broken
+	if err == io.EOF && closing && writing && !broken {
 		c.readEnded = true // the writer flushes, then finishes
 		c.mu.Unlock()
 		return
 	}
-	broken := c.broken
 	c.mu.Unlock()
 	switch {
 	case closing:

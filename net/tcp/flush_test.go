@@ -66,3 +66,28 @@ func TestCloseGivesUpOnWhoReadsNothing(t *testing.T) {
 		t.Fatalf("the peer got %d bytes and no reset", got)
 	}
 }
+
+// Goal: a connection that is being closed ends when both its writer and its reader
+// have met a reset, whichever is first: the system tells one of them of an error and
+// the other of an end.
+func TestCloseMeetsAReset(t *testing.T) {
+	for _, writerFirst := range []bool{true, false} {
+		n, addr, woken := opened(t, Options{})
+		_, ids := dialled(t, n, addr, woken, 1)
+		c := n.lookup(ids[0])
+		c.mu.Lock()
+		c.writing = true
+		c.mu.Unlock()
+		c.close()
+		if writerFirst {
+			c.writeFailed()
+			c.readFailed(io.EOF)
+		} else {
+			c.readFailed(io.EOF)
+			c.writeFailed()
+		}
+		if got := n.Poll(nil, 1); len(got) != 1 || got[0].Kind != net.EventClosed || got[0].Cause != net.CauseLocal {
+			t.Errorf("the writer first %v: %+v instead of the end", writerFirst, got)
+		}
+	}
+}
