@@ -1,7 +1,7 @@
 // Package host is the production driver of a node: the only place near it with
 // goroutines. It holds no policy.
 //
-// The life of a host: Open takes the data directory's lock and the ports, Run
+// The life of a host: Open takes the port and then the data directory's lock, Run
 // loops - wait for something to have happened, gather it, Turn, carry the
 // effects out - until the node exits or the context ends, Close gives
 // everything back. Connections are accepted from when the node serves to when it

@@ -127,9 +127,8 @@ func (b *broker) stopped() {
 // peer is a client by hand.
 type peer struct {
 	stdnet.Conn
-	t   *testing.T
-	in  *bufio.Reader
-	out []byte
+	t  *testing.T
+	in *bufio.Reader
 }
 
 func (b *broker) dial() *peer {
