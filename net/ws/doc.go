@@ -18,6 +18,8 @@
 //     allows, each still in a frame of its own. Control frames that the library
 //     writes in between are not held back.
 //  3. Text messages are read past and counted, never delivered.
+//  4. A message is delivered whole or not at all. Next returns io.EOF only behind a
+//     regular close frame that stands between messages.
 //
 // # What it does not do
 //

@@ -108,7 +108,7 @@ func TestInflow(t *testing.T) {
 	}
 }
 
-// Goal: a message of which a part has come is none, wherever the connection breaks, or
+// Goal, invariant 4: a message of which a part has come is none, wherever the connection breaks, or
 // the peer closes it.
 func TestBrokenMessage(t *testing.T) {
 	for _, toServer := range []bool{true, false} {
