@@ -22,7 +22,7 @@ type digestAt struct {
 	known   bool
 	number  op.Number
 	vouched op.Number
-	back    op.Number // what its successor recovered
+	back    op.Number // the least that a successor recovered, until one serves
 	digest  [16]byte
 }
 

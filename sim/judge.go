@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"math"
 
 	"github.com/mortarmq/mortarmq/checker"
 	"github.com/mortarmq/mortarmq/clock"
@@ -142,17 +143,17 @@ func (j *judge) sample() {
 // groupKey names a group in a history.
 func groupKey(name string, topic uint16) string { return name }
 
-// beforeCrash keeps what the next incarnation must come back to.
+// beforeCrash keeps what the next incarnation that serves must have come back to.
+// One that dies before it serves leaves that as it was.
 func (j *judge) beforeCrash() {
 	h := j.w.host
 	h.journal.dying()
-	h.digest = digestAt{}
-	if h.node == nil || !h.serving() {
+	if h.node == nil || !h.served {
 		return
 	}
 	j.sample()
 	applied, _, _ := h.node.Machine().View().Applied()
-	h.digest = digestAt{known: true, number: applied, vouched: h.journal.vouched(), digest: h.node.Machine().Digest()}
+	h.digest = digestAt{known: true, number: applied, vouched: h.journal.vouched(), back: math.MaxUint64, digest: h.node.Machine().Digest()}
 }
 
 // afterRestart compares the state that recovery came to. Entries that were
@@ -170,7 +171,7 @@ func (j *judge) afterRestart() {
 		d.known = false
 		h.failures = 0
 	case h.node.Standing():
-		if d.back = applied; applied != d.number {
+		if d.back = min(d.back, applied); applied != d.number || d.back < d.number {
 			return
 		}
 		j.w.marks.Mark("sim.replay_compared")
