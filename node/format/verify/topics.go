@@ -21,11 +21,13 @@ type segmentFiles struct {
 // topics checks the segments of all partitions.
 func (v *verifier) topics() {
 	seen := make([]bool, len(v.positions))
+	var files []string // in the place of directories
 	for _, t := range v.list(format.TopicsDir) {
 		dir := format.TopicsDir + "/" + t.Name
 		topic, ok := format.ParseNumber(t.Name)
 		if !ok || !t.Dir || topic > 1<<16-1 {
 			v.add(Note, dir, 0, 0, "is not a topic's directory")
+			files = append(files, dir)
 			continue
 		}
 		if !v.knownTopic(op.TopicID(topic)) {
@@ -35,6 +37,7 @@ func (v *verifier) topics() {
 			part, ok := format.ParseNumber(p.Name)
 			if !ok || !p.Dir || part > 1<<16-1 {
 				v.add(Note, dir+"/"+p.Name, 0, 0, "is not a partition's directory")
+				files = append(files, dir+"/"+p.Name)
 				continue
 			}
 			pos := format.Position{Topic: op.TopicID(topic), Partition: op.PartitionID(part)}
@@ -48,8 +51,13 @@ func (v *verifier) topics() {
 		}
 	}
 	for i, pos := range v.positions {
-		if !seen[i] && pos.Last > 0 {
-			v.add(Damage, format.PartitionDir(pos.Topic, pos.Partition)+"/"+format.SegmentName(1, format.SegmentSuffix), 0, 1, "the partition's directory is missing")
+		dir := format.PartitionDir(pos.Topic, pos.Partition)
+		switch {
+		case seen[i]:
+		case slices.Contains(files, dir), slices.Contains(files, format.TopicsDir+"/"+strconv.Itoa(int(pos.Topic))):
+			v.add(Damage, dir, 0, 1, "is not a directory")
+		case pos.Last > 0:
+			v.add(Damage, dir+"/"+format.SegmentName(1, format.SegmentSuffix), 0, 1, "the partition's directory is missing")
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/mortarmq/mortarmq/clock"
+	"github.com/mortarmq/mortarmq/disk"
 	"github.com/mortarmq/mortarmq/node/format"
 	"github.com/mortarmq/mortarmq/node/op"
 	"github.com/mortarmq/mortarmq/sim/simdisk"
@@ -145,4 +146,21 @@ func TestSegmentVanishes(t *testing.T) {
 	}
 	w.s.DropTopic(1)
 	w.until(EventFlushed, nil)
+}
+
+// Goal: a file in the place of a topic's directory that no position knows is removed
+// like a directory: it would be in the way of the topic that the journal makes.
+func TestFileInPlaceOfTopic(t *testing.T) {
+	w, at := filled(t, smallOptions())
+	w.d.Submit([]disk.Request{{Kind: disk.KindOpen, Flags: disk.FlagCreate, Lane: disk.LaneJournal, Handle: 77, Path: "topics/9"}, {Kind: disk.KindClose, Lane: disk.LaneJournal, Handle: 77}})
+	w.settle()
+	w.recover(at)
+	w.s.CreatePartition(9, 0)
+	r := record(9, 0, 1, 700)
+	w.s.Append(9, 0, &r)
+	at = w.flush(1)
+	w.crash(simdisk.PowerLoss, at)
+	if _, st := w.read(9, 0, 1); st != Hit {
+		t.Fatalf("status %d", st)
+	}
 }

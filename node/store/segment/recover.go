@@ -12,7 +12,7 @@ import (
 const restorersMax = 32
 
 // recovery cuts all partitions back to their positions, and then removes the
-// directories of topics that are not known. It can be cut off anywhere and
+// directories of topics that are not known, or what is in their place. It can be cut off anywhere and
 // started again: everything it does leads to the same end.
 type recovery struct {
 	task
@@ -46,7 +46,7 @@ func (s *Set) Recover(positions []Position, removeUnknown bool) {
 func (r *recovery) completed(s *Set, c *disk.Completion) {
 	for _, e := range c.Entries {
 		topic, ok := format.ParseNumber(e.Name)
-		if !ok || !e.Dir || topic > 1<<16-1 {
+		if !ok || topic > 1<<16-1 {
 			continue
 		}
 		i := sort.Search(len(r.positions), func(i int) bool { return uint64(r.positions[i].Topic) >= topic })
