@@ -303,7 +303,7 @@ func TestReads(t *testing.T) {
 	var broker map[string]any
 	b.get("/v1/broker", &broker)
 	for key := range broker {
-		if row := regexp.MustCompile(`(?m)^\| `+"`/v1/broker`"+`.*\b`+key+`\b`); !row.Match(docs) {
+		if row := regexp.MustCompile(`(?m)^\| ` + "`/v1/broker`" + `.*\b` + key + `\b`); !row.Match(docs) {
 			t.Errorf("docs/operations.md: /v1/broker lacks %s", key)
 		}
 	}
