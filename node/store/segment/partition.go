@@ -16,9 +16,6 @@ type segment struct {
 	entries uint32 // of the index; 0: it has to be rebuilt before use
 }
 
-// sequenceMax is beyond every sequence.
-const sequenceMax = ^op.Sequence(0) >> 1
-
 // span is a range of sequences, both ends included.
 type span struct{ from, to op.Sequence }
 

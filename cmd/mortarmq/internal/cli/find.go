@@ -18,23 +18,23 @@ var errTold = errors.New("printed")
 
 // find takes the flags that stand before the command and picks the command that
 // the first words name; the rest is its own.
-func (use *call) find(list []command) (*command, []string, error) {
+func (c *call) find(list []command) (*command, []string, error) {
 	before := pflag.NewFlagSet("mortarmq", pflag.ContinueOnError)
 	before.SetOutput(io.Discard)
 	before.SetInterspersed(false)
 	before.SortFlags = false
-	use.commonFlags(before)
+	c.commonFlags(before)
 	tell := before.Bool("version", false, "print the version")
-	err := before.Parse(use.Args)
+	err := before.Parse(c.Args)
 	words := before.Args()
 	switch {
 	case errors.Is(err, pflag.ErrHelp), err == nil && len(words) == 0 && !*tell, err == nil && len(words) > 0 && words[0] == "help":
-		use.printHelp(list, before)
+		c.printHelp(list, before)
 		return nil, nil, errTold
 	case err != nil:
 		return nil, nil, usagef("%v; mortarmq --help lists commands and flags", err)
 	case *tell:
-		fmt.Fprintln(use.Stdout, "mortarmq", version.String())
+		fmt.Fprintln(c.Stdout, "mortarmq", version.String())
 		return nil, nil, errTold
 	}
 	for i := range list {
@@ -43,16 +43,16 @@ func (use *call) find(list []command) (*command, []string, error) {
 			return &list[i], words[n:], nil
 		}
 	}
-	return nil, nil, use.notFound(list, words)
+	return nil, nil, c.notFound(list, words)
 }
 
 // notFound prints the commands of a group whose help is asked for; else it says
 // what is wrong with the words and what was probably meant.
-func (use *call) notFound(list []command, words []string) error {
-	group := slices.DeleteFunc(slices.Clone(list), func(c command) bool { return !strings.HasPrefix(c.name, words[0]+" ") })
+func (c *call) notFound(list []command, words []string) error {
+	group := slices.DeleteFunc(slices.Clone(list), func(one command) bool { return !strings.HasPrefix(one.name, words[0]+" ") })
 	names := make([]string, len(group))
-	for i, c := range group {
-		names[i] = c.name
+	for i, one := range group {
+		names[i] = one.name
 	}
 	second := ""
 	if len(words) > 1 {
@@ -60,7 +60,7 @@ func (use *call) notFound(list []command, words []string) error {
 	}
 	switch {
 	case len(group) > 0 && (second == "--help" || second == "-h" || second == "help"):
-		printCommands(use.Stdout, group)
+		printCommands(c.Stdout, group)
 		return errTold
 	case len(group) > 0 && (second == "" || strings.HasPrefix(second, "-")):
 		return usagef("%s what? %s", words[0], strings.Join(names, ", "))
@@ -96,9 +96,9 @@ func printCommands(w io.Writer, list []command) {
 	}
 }
 
-func (use *call) printHelp(list []command, flags *pflag.FlagSet) {
-	fmt.Fprint(use.Stdout, "mortarmq [FLAGS] COMMAND [--help]\n\n")
-	printCommands(use.Stdout, list)
-	fmt.Fprintf(use.Stdout, "\nFlags of every command that asks the broker, before or behind its name:\n\n%s\n", flags.FlagUsages())
-	fmt.Fprint(use.Stdout, "--addr, --admin and --token-file are also taken from MORTARMQ_ADDR, MORTARMQ_ADMIN and\nMORTARMQ_TOKEN_FILE. Exit codes: 0 done, 2 wrong usage, 3 no broker reached, 4 the broker refused.\n")
+func (c *call) printHelp(list []command, flags *pflag.FlagSet) {
+	fmt.Fprint(c.Stdout, "mortarmq [FLAGS] COMMAND [--help]\n\n")
+	printCommands(c.Stdout, list)
+	fmt.Fprintf(c.Stdout, "\nFlags of every command that asks the broker, before or behind its name:\n\n%s\n", flags.FlagUsages())
+	fmt.Fprint(c.Stdout, "--addr, --admin and --token-file are also taken from MORTARMQ_ADDR, MORTARMQ_ADMIN and\nMORTARMQ_TOKEN_FILE. Exit codes: 0 done, 2 wrong usage, 3 no broker reached, 4 the broker refused.\n")
 }
