@@ -74,7 +74,11 @@ func (m *consuming) step(t *rapid.T) {
 		}
 	case 8:
 		op := rapid.SampledFrom([]wire.Op{wire.OpSub, wire.OpPull, wire.OpAck, wire.OpNack, wire.OpCredit, wire.OpControlAck, wire.OpHeartbeat}).Draw(t, "op")
-		w.broker.Refuse = often(op, rapid.SampledFrom(consumerCodes).Draw(t, "code"), rapid.IntRange(1, 3).Draw(t, "times"))
+		code := rapid.SampledFrom(consumerCodes).Draw(t, "code")
+		if op == wire.OpSub && code == wire.CodeInternal {
+			return // ends the consumer: TestConsumerCodes
+		}
+		w.broker.Refuse = often(op, code, rapid.IntRange(1, 3).Draw(t, "times"))
 	case 9:
 		w.wait(clock.Duration(rapid.SampledFrom([]int{10, 1000, 20000}).Draw(t, "wait")) * clock.Millisecond)
 	case 10:
