@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	stdnet "net"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -153,28 +154,31 @@ func TestIdsGoOnAfterHalfClose(t *testing.T) {
 			sendRaw(t, l, one(t, tr, &Packet{Type: TypeOneWay, ID: 1}))
 			c := wait(t, opened, "the server's end")
 			var senders sync.WaitGroup
+			var accepted atomic.Int32
 			for range messages {
 				senders.Go(func() {
 					if err := c.Send(t.Context(), Message{Payload: make([]byte, size)}); err != nil {
 						t.Error(err)
 					}
+					accepted.Add(1)
 				})
 			}
-			waiting := func(n int) func() bool {
-				return func() bool {
-					c.mu.Lock()
-					defer c.mu.Unlock()
-					return len(c.out.waiters) >= n
-				}
-			}
-			waitUntil(t, "the queue is full", waiting(messages-3))
+			// More than any transport buffers: some wait until the peer reads.
+			waitUntil(t, "the queue is full", func() bool {
+				c.mu.Lock()
+				defer c.mu.Unlock()
+				return len(c.out.waiters) > 0 && len(c.out.waiters)+int(accepted.Load()) == messages
+			})
 			asked := make(chan error, 1)
-			before := func() int { c.mu.Lock(); defer c.mu.Unlock(); return len(c.out.waiters) }()
 			go func() {
 				_, err := c.Request(t.Context(), Message{})
 				asked <- err
 			}()
-			waitUntil(t, "the request waits", waiting(before+1))
+			waitUntil(t, "the request waits", func() bool {
+				c.mu.Lock()
+				defer c.mu.Unlock()
+				return slices.ContainsFunc(c.out.waiters, func(w *waiter) bool { return w.call != nil })
+			})
 			if err := l.finish(); err != nil {
 				t.Fatal(err)
 			}
