@@ -53,8 +53,10 @@ func TestPeerThatAnswersWrongly(t *testing.T) {
 				return string(m.Payload), err
 			}
 			ctx, cancel := context.WithCancel(t.Context())
-			go func() { cancel(); close(giveUp) }()
-			if _, err := ask(ctx, "late"); !errors.Is(err, context.Canceled) {
+			go cancel()
+			_, err := ask(ctx, "late")
+			close(giveUp)
+			if !errors.Is(err, context.Canceled) {
 				t.Fatalf("late: %v", err)
 			}
 			if got, err := ask(t.Context(), "twice"); got != "once" || err != nil {
@@ -65,7 +67,7 @@ func TestPeerThatAnswersWrongly(t *testing.T) {
 			}
 			ctx, cancel = context.WithTimeout(t.Context(), time.Millisecond)
 			defer cancel()
-			_, err := ask(ctx, "never")
+			_, err = ask(ctx, "never")
 			wantKind(t, err, ErrTimeout)
 			wantKind(t, err, context.DeadlineExceeded)
 			if got, err := ask(t.Context(), "still here"); got != "still here" || err != nil {
