@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/anishathalye/porcupine"
-
 	"github.com/mortarmq/mortarmq/wire"
 )
 
@@ -345,24 +343,10 @@ func cut(ops []linearOp, limit int) []linearOp {
 // search asks porcupine about at most linearOperationsMax operations.
 func search(ops []linearOp, chain []uint64, steps int) (ok, conclusive bool) {
 	ops = cut(ops, linearOperationsMax)
-	history := make([]porcupine.Operation, len(ops))
-	for i := range ops {
-		call, ret := interval(ops[i].call, ops[i].ret, ops[i].late)
-		history[i] = porcupine.Operation{Input: &ops[i], Call: call, Return: ret}
-	}
-	left := steps
-	model := porcupine.Model{
-		Init: func() any { return linearState{0, chain[0]} },
-		Step: func(state, input, _ any) (bool, any) {
-			if left--; left < 0 {
-				return false, state
-			}
-			return input.(*linearOp).step(state.(linearState), chain)
-		},
-	}
-	ok = porcupine.CheckOperations(model, history)
-	return ok, ok || left >= 0
+	return explain(ops, linearState{0, chain[0]}, steps, func(s linearState, o *linearOp) (bool, linearState) { return o.step(s, chain) })
 }
+
+func (o *linearOp) span() (call, ret int64) { return interval(o.call, o.ret, o.late) }
 
 func (o *linearOp) step(s linearState, chain []uint64) (bool, linearState) {
 	if o.append && s.length == o.low-1 {

@@ -3,8 +3,6 @@ package checker
 import (
 	"cmp"
 	"slices"
-
-	"github.com/anishathalye/porcupine"
 )
 
 // The model: per (group, partition) a fenced lock. An epoch is taken by one
@@ -158,25 +156,14 @@ type lockState struct {
 // the lowest epochs, which need nothing of what comes after them.
 func lockSearch(ops []lockOp, steps int) (ok, conclusive bool) {
 	ops = ops[:min(len(ops), linearOperationsMax)]
-	history := make([]porcupine.Operation, len(ops))
-	for i := range ops {
-		call, ret := interval(ops[i].call, ops[i].ret, ops[i].late)
-		history[i] = porcupine.Operation{Input: &ops[i], Call: call, Return: ret}
+	return explain(ops, lockState{}, steps, func(s lockState, o *lockOp) (bool, lockState) { return o.step(s) })
+}
+
+func (o *lockOp) span() (call, ret int64) { return interval(o.call, o.ret, o.late) }
+
+func (o *lockOp) step(s lockState) (bool, lockState) {
+	if o.take {
+		return !s.taken || o.epoch > s.epoch, lockState{true, o.epoch, o.member}
 	}
-	left := steps
-	model := porcupine.Model{
-		Init: func() any { return lockState{} },
-		Step: func(state, input, _ any) (bool, any) {
-			if left--; left < 0 {
-				return false, state
-			}
-			s, o := state.(lockState), input.(*lockOp)
-			if o.take {
-				return !s.taken || o.epoch > s.epoch, lockState{true, o.epoch, o.member}
-			}
-			return s.taken && o.epoch == s.epoch && (o.member == 0 || o.member == s.member), s
-		},
-	}
-	ok = porcupine.CheckOperations(model, history)
-	return ok, ok || left >= 0
+	return s.taken && o.epoch == s.epoch && (o.member == 0 || o.member == s.member), s
 }
