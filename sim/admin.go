@@ -14,6 +14,7 @@ import (
 // admin is the client that declares the plan's topics before anything else, and
 // makes and deletes others when the plan asks for it. It does not crash.
 type admin struct {
+	nobody
 	w        *world
 	net      *simnet.Host
 	core     *core.Core
@@ -117,13 +118,8 @@ func (a *admin) event(e *core.Event) {
 	a.declareNext()
 }
 
-func (a *admin) group() string         { return "" }
-func (a *admin) carryOut(*Event)       {}
-func (a *admin) crash(clock.Duration)  {}
-func (a *admin) depart(clock.Duration) {}
-func (a *admin) stall(clock.Instant)   {}
-func (a *admin) calm()                 {}
-func (a *admin) place() *simnet.Host   { return a.net }
+func (a *admin) place() *simnet.Host { return a.net }
+
 func (a *admin) busy() string {
 	if a.open > 0 {
 		return fmt.Sprintf("admin waits for %d declarations", a.open)
@@ -139,7 +135,8 @@ func (a *admin) leave() {
 	}
 }
 
-// nobody stands where the plan has no client.
+// nobody stands where the plan has no client. Actors that the plan asks for less
+// than of a client have the rest from it.
 type nobody struct{}
 
 func (nobody) group() string         { return "" }

@@ -14,6 +14,7 @@ import (
 // to be thrown out. The broker may answer in frames, must not fall over, and
 // must close where the protocol says so.
 type hostile struct {
+	nobody
 	w      *world
 	id     int
 	rand   *prng.Rand
@@ -182,13 +183,7 @@ func (h *hostile) token() []byte {
 	return nil
 }
 
-func (h *hostile) group() string         { return "" }
-func (h *hostile) carryOut(*Event)       {}
-func (h *hostile) crash(clock.Duration)  {}
-func (h *hostile) depart(clock.Duration) {}
-func (h *hostile) stall(clock.Instant)   {}
-func (h *hostile) calm()                 {}
-func (h *hostile) place() *simnet.Host   { return h.net }
+func (h *hostile) place() *simnet.Host { return h.net }
 
 // busy waits for the broker to throw it out, where it must.
 func (h *hostile) busy() string {
