@@ -27,17 +27,17 @@ func (s *Store) checkpointHeld(b []byte) {
 func (s *Store) loadHeld(payload []byte) {
 	l := &s.loader
 	h, err := format.DecodeHeld(payload)
-	known := slices.ContainsFunc(l.positions, func(p format.Position) bool { return p.Topic == h.Topic && p.Partition == h.Partition })
+	at, known := slices.BinarySearchFunc(l.positions, format.Position{Topic: h.Topic, Partition: h.Partition}, comparePositions)
 	if err != nil || !known {
 		s.loadBad("held records of a partition that has no position")
 		return
 	}
-	if n := len(l.held); n == 0 || l.held[n-1].Topic != h.Topic || l.held[n-1].Partition != h.Partition {
-		if n > 0 && (l.held[n-1].Topic > h.Topic || l.held[n-1].Topic == h.Topic && l.held[n-1].Partition > h.Partition) {
-			s.loadBad("held records are out of order")
-			return
-		}
-		l.held = append(l.held, format.Held{Topic: h.Topic, Partition: h.Partition})
+	if at < l.heldAt {
+		s.loadBad("held records are out of order")
+		return
+	}
+	if len(l.held) == 0 || at > l.heldAt {
+		l.held, l.heldAt = append(l.held, format.Held{Topic: h.Topic, Partition: h.Partition}), at
 	}
 	last := &l.held[len(l.held)-1]
 	last.Records = append(last.Records, h.Records...)

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"errors"
 	"hash/crc32"
 	"slices"
@@ -48,6 +49,7 @@ type loader struct {
 
 	positions []format.Position
 	held      []format.Held // one of each partition
+	heldAt    int           // the position of the last one
 	behind    []Event       // checkpoint files that go on behind their last block
 }
 
@@ -342,7 +344,7 @@ func (s *Store) loadPositions(b []byte) {
 	l := &s.loader
 	for ; len(b) > 0; b = b[format.PositionSize:] {
 		p, err := format.DecodePosition(b)
-		if n := len(l.positions); err != nil || n > 0 && !positionLess(&l.positions[n-1], &p) {
+		if n := len(l.positions); err != nil || n > 0 && comparePositions(l.positions[n-1], p) >= 0 {
 			s.loadBad("a position is damaged or out of order")
 			return
 		}
@@ -350,6 +352,7 @@ func (s *Store) loadPositions(b []byte) {
 	}
 }
 
-func positionLess(a, b *format.Position) bool {
-	return a.Topic < b.Topic || a.Topic == b.Topic && a.Partition < b.Partition
+// comparePositions compares them by topic and partition.
+func comparePositions(a, b format.Position) int {
+	return cmp.Or(cmp.Compare(a.Topic, b.Topic), cmp.Compare(a.Partition, b.Partition))
 }
