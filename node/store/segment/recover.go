@@ -175,10 +175,15 @@ func (r *restorer) advance(s *Set) {
 	}
 }
 
-// damaged ends the recovery of the partition with all of it as it is: what comes
-// behind the position is held.
+// damaged ends the recovery of a partition that does not end as its position says.
 func (r *restorer) damaged(s *Set, d Damage) {
 	s.noteDamage(r.p, d, r.pos.Base, r.pos.Last)
+	r.hold()
+}
+
+// hold ends it with all of the partition as it is: what comes behind the position is
+// held.
+func (r *restorer) hold() {
 	r.p.held, r.p.heldAt = true, r.pos
 	r.step = restoreDone
 }

@@ -63,7 +63,7 @@ func (r *restorer) unlisted(s *Set, err disk.Errno) {
 		r.p.segments = append(r.p.segments, segment{base: r.pos.Base})
 	}
 	s.noteDamage(r.p, d, 1, r.pos.Last)
-	r.damaged(s, d)
+	r.hold()
 }
 
 // notDamage says that a file or directory could not be looked at for a reason
