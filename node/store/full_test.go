@@ -99,8 +99,10 @@ func TestRecoverFull(t *testing.T) {
 }
 
 // append2 appends one entry and notes it.
-func (w *world) append2(m *model, size int) {
-	b := w.build(1, make([]byte, size))
+func (w *world) append2(m *model, size int) { w.flush(m, w.build(1, make([]byte, size))) }
+
+// flush appends what was built, notes it, and waits until it is told to be synced.
+func (w *world) flush(m *model, b *op.Builder) {
 	w.until("room to append", w.s.CanAppend)
 	w.s.Append(b)
 	m.note(b)

@@ -77,13 +77,7 @@ func TestDamagedPartitionIsLeftAlone(t *testing.T) {
 			w.install(1)
 			add := func(epoch op.Epoch, n int) {
 				for range n {
-					b := w.build(epoch, make([]byte, 2500))
-					w.until("room to append", w.s.CanAppend)
-					w.s.Append(b)
-					m.note(b)
-					w.turn()
-					last, _ := w.s.Last()
-					w.until("Flushed", func() bool { return w.flushed == last })
+					w.flush(m, w.build(epoch, make([]byte, 2500)))
 				}
 			}
 			add(1, 60)

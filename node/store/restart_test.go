@@ -33,14 +33,8 @@ func (m *model) lead(t *rapid.T, w *world, epoch op.Epoch, entries int) {
 	w.install(epoch)
 	for range entries {
 		number, _ := w.s.Last()
-		b := w.build(epoch, make([]byte, 60), []byte{byte(number)})
-		w.until("room to append", w.s.CanAppend)
-		w.s.Append(b)
-		m.note(b)
-		w.turn()
-		last, _ := w.s.Last()
-		w.until("Flushed", func() bool { return w.flushed == last })
-		m.flushed = last
+		w.flush(m, w.build(epoch, make([]byte, 60), []byte{byte(number)}))
+		m.flushed, _ = w.s.Last()
 	}
 }
 

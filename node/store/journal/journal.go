@@ -327,9 +327,6 @@ func (j *Journal) First(number op.Number) uint64 {
 	return needed
 }
 
-// Current gives the number of the file that is written to, or will be.
-func (j *Journal) Current() uint64 { return j.writer.file.number }
-
 // Begun gives the number of the newest file whose header is known to be synced: if
 // it is found without one, it is damaged.
 func (j *Journal) Begun() uint64 { return j.begun }

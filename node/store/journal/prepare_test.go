@@ -96,7 +96,7 @@ func TestRetiredFileInPlaceOfNewOne(t *testing.T) {
 	if b.renames > 0 || b.events[EventStalled] == 0 {
 		t.Fatalf("%d renames, %v", b.renames, b.events)
 	}
-	b.j.Retire(b.j.Current())
+	b.j.Retire(b.j.writer.file.number)
 	b.now = b.now.Add(2 * clock.Second)
 	b.j.Tick(b.now)
 	b.settle()
@@ -130,7 +130,7 @@ func TestRenameOnFullDisk(t *testing.T) {
 		append1()
 	}
 	full = true
-	b.j.Retire(b.j.Current())
+	b.j.Retire(b.j.writer.file.number)
 	b.settle()
 	for range 2 {
 		append1()
@@ -210,7 +210,7 @@ func TestWritesOfAnySize(t *testing.T) {
 					if b.flushed() {
 						break
 					}
-					if b.j.Retire(b.j.Current()); way != "full" {
+					if b.j.Retire(b.j.writer.file.number); way != "full" {
 						b.settle()
 					}
 					b.now = b.now.Add(2 * clock.Second)
