@@ -91,7 +91,7 @@ func Open(root string, wake func()) (*Disk, error) {
 // it, which shows that the directory can be written and is all that there is on a
 // network file system, where a directory cannot be locked.
 func lock(rootFD int, root string) (int, error) {
-	switch err := flock(rootFD); err {
+	switch err := flock(rootFD, unix.LOCK_EX); err {
 	case nil, unix.EBADF, unix.EINVAL, unix.ENOLCK, unix.EOPNOTSUPP, unix.ENOSYS:
 	case unix.EWOULDBLOCK:
 		return -1, inUse(root)
@@ -102,7 +102,7 @@ func lock(rootFD int, root string) (int, error) {
 	if err != nil {
 		return -1, fmt.Errorf("%w: cannot write in %s (%w): give the broker's user write permission to it, or choose another data_dir", ErrUnusable, root, err)
 	}
-	err = flock(fd)
+	err = flock(fd, unix.LOCK_EX)
 	if err == nil {
 		return fd, nil
 	}
@@ -113,8 +113,9 @@ func lock(rootFD int, root string) (int, error) {
 	return -1, fmt.Errorf("%w: cannot lock %s/%s (%w)", ErrUnusable, root, lockName, err)
 }
 
-func flock(fd int) error {
-	_, err := retry(func() (int, error) { return 0, unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB) })
+// flock takes a lock, exclusive or shared, or fails at once.
+func flock(fd, how int) error {
+	_, err := retry(func() (int, error) { return 0, unix.Flock(fd, how|unix.LOCK_NB) })
 	return err
 }
 

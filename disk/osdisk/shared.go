@@ -27,8 +27,7 @@ func LockShared(root string) (unlock func(), err error) {
 			return nil, fmt.Errorf("cannot open %s (%w)", path, err)
 		}
 		held = append(held, fd)
-		_, err = retry(func() (int, error) { return 0, unix.Flock(fd, unix.LOCK_SH|unix.LOCK_NB) })
-		if err == unix.EWOULDBLOCK {
+		if flock(fd, unix.LOCK_SH) == unix.EWOULDBLOCK {
 			unlock()
 			return nil, fmt.Errorf("%w: a broker runs on it: stop it first", ErrInUse)
 		}
