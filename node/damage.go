@@ -98,21 +98,27 @@ type DamageInfo struct {
 
 func (n *Node) damageInfos(list []Damage) []DamageInfo {
 	var infos []DamageInfo
-	for _, d := range list {
-		infos = append(infos, DamageInfo{
-			Topic: n.topicName(d.topic), Partition: uint16(d.partition), DiagnosticID: d.ID,
-			Path: d.Path, Offset: d.Offset, Sequence: d.Sequence, What: d.What,
-		})
+	for i := range list {
+		infos = append(infos, n.damageInfo(&list[i]))
 	}
 	return infos
 }
 
+func (n *Node) damageInfo(d *Damage) DamageInfo {
+	return DamageInfo{
+		Topic: n.topicName(d.topic), Partition: uint16(d.partition), DiagnosticID: d.ID,
+		Path: d.Path, Offset: d.Offset, Sequence: d.Sequence, What: d.What,
+	}
+}
+
 // damageOf gives what is known of a partition, nil for nothing.
 func (n *Node) damageOf(t op.TopicID, p op.PartitionID) *DamageInfo {
-	if d := n.damages.of(t, p); d != nil {
-		return &n.damageInfos([]Damage{*d})[0]
+	d := n.damages.of(t, p)
+	if d == nil {
+		return nil
 	}
-	return nil
+	info := n.damageInfo(d)
+	return &info
 }
 
 // topicName gives a topic's name, or its id in the time before metadata is known.
