@@ -30,15 +30,6 @@ func Serve(l stdnet.Listener, addr string, q Querier, o Options) *Server {
 	return s
 }
 
-// Listen is Bind and Serve.
-func Listen(addr string, q Querier, o Options) (*Server, error) {
-	l, err := Bind(addr)
-	if err != nil {
-		return nil, err
-	}
-	return Serve(l, addr, q, o), nil
-}
-
 // Handler gives what the port serves, for tests.
 func Handler(q Querier, o Options) http.Handler {
 	h := handler{q: q, o: o, process: processMetrics()}

@@ -47,10 +47,11 @@ func newBroker(t *testing.T, digests [][32]byte) *broker {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a, err := admin.Listen("127.0.0.1:0", h, admin.Options{TokenDigests: digests})
+	port, err := admin.Bind("127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
+	a := admin.Serve(port, "127.0.0.1:0", h, admin.Options{TokenDigests: digests})
 	ended := make(chan error, 1)
 	go func() { ended <- h.Run(context.Background()) }()
 	t.Cleanup(func() {
