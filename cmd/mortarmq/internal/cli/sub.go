@@ -89,7 +89,7 @@ func sub(ctx context.Context, c *call) error {
 // because then the flag means nothing, and says so.
 func (c *call) join(ctx context.Context, cl *client.Client, o *subOptions) (*client.Consumer, error) {
 	trouble := func(err error) {
-		fmt.Fprintf(c.Stderr, "%v; waiting until it can be read again\n", err)
+		fmt.Fprintf(c.Stderr, "mortarmq: %s; waiting until it can be read again\n", plain(err))
 	}
 	if o.from != "" {
 		consumer, err := cl.Consumer(ctx, c.args[0], o.group, client.ConsumerOptions{GroupMustExist: true, OnTrouble: trouble})
