@@ -69,16 +69,16 @@ func (n *Node) twin(name string) (machine.TopicView, bool) {
 }
 
 // firstDead is where the dead letters of a partition begin: From's sequence, or
-// what follows the purged ones unless these are asked for too.
+// for live ones what follows the last purge.
 func (n *Node) firstDead(q *waitingQuery, t op.TopicID, p uint16) op.Sequence {
 	if int(p) < len(q.From) && q.From[p] > 0 {
 		return op.Sequence(q.From[p])
 	}
-	if q.Kind == QueryDeadLetters && (q.States == 0 || q.States&DeadLettersPurged != 0) {
+	if q.Kind == QueryDeadLetters && (q.States != DeadLettersLive) {
 		return 1
 	}
 	v, _ := n.view.Partition(t, op.PartitionID(p))
-	return v.Purged + 1
+	return v.PurgedTo + 1
 }
 
 // deadLetters reads the dead letters of all partitions that are in the states

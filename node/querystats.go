@@ -190,7 +190,7 @@ func (n *Node) topicStats(s *Stats, only op.TopicID) {
 			ts.Produced += uint64(v.LastSeq)
 			ts.Bytes += v.Bytes
 			ts.Plain += v.Plain
-			ts.Partitions[p] = PartitionStats{LastSeq: uint64(v.LastSeq), Depth: uint64(v.LastSeq), Purged: uint64(v.Purged), Redriven: v.Redriven, Damaged: n.damages.of(t.ID, op.PartitionID(p)) != nil}
+			ts.Partitions[p] = PartitionStats{LastSeq: uint64(v.LastSeq), Depth: uint64(v.LastSeq), Purged: v.Purged, Redriven: v.Redriven, Damaged: n.damages.of(t.ID, op.PartitionID(p)) != nil}
 		}
 		s.Topics = append(s.Topics, ts)
 	}

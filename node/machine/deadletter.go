@@ -8,8 +8,9 @@ import (
 	"github.com/mortarmq/mortarmq/wire"
 )
 
-// marks are the dead letters of a twin's partition that were redriven, above
-// those that were purged, as ranges in rising order with gaps between them.
+// marks are the dead letters of a twin's partition that were redriven, as ranges
+// in rising order with gaps between them. They outlive a purge, which is about
+// the live ones. A redrive takes the live ones in order, so purges make the gaps.
 type marks struct {
 	ranges []seqRange
 	count  uint64
@@ -106,7 +107,7 @@ func (m *Machine) redrive(o *op.Op, res *Result) {
 	res.LeaderEpoch, res.CommitSeq = m.epoch, res.Sequence
 }
 
-// purge marks the dead letters up to a sequence as purged.
+// purge marks the live dead letters up to a sequence as purged.
 func (m *Machine) purge(o *op.Op, res *Result) {
 	if m.twin(o, res) == nil {
 		return
@@ -123,10 +124,7 @@ func (m *Machine) purge(o *op.Op, res *Result) {
 	m.keepPartition(key, p)
 	res.Count = uint64(upTo - p.purged)
 	if k := m.marks[key]; k != nil {
-		res.Count -= k.dropTo(upTo)
-		if len(k.ranges) == 0 {
-			delete(m.marks, key)
-		}
+		res.Count -= k.upTo(upTo) - k.upTo(p.purged)
 	}
 	p.purged = upTo
 }
@@ -153,10 +151,10 @@ func (m *Machine) deadLetterState(key partitionKey, s op.Sequence) DeadLetterSta
 	switch {
 	case p == nil || s == 0 || s > p.last:
 		return DeadLetterNone
-	case s <= p.purged:
-		return DeadLetterPurged
 	case m.marks[key].has(s):
 		return DeadLetterRedriven
+	case s <= p.purged:
+		return DeadLetterPurged
 	}
 	return DeadLetterLive
 }
@@ -199,17 +197,13 @@ func (k *marks) add(s op.Sequence) {
 	}
 }
 
-// dropTo forgets the marks up to s and gives their number.
-func (k *marks) dropTo(s op.Sequence) (n uint64) {
-	i := k.find(s + 1)
-	for _, r := range k.ranges[:i] {
-		n += uint64(r.to - r.from + 1)
+// upTo counts the marks up to s.
+func (k *marks) upTo(s op.Sequence) (n uint64) {
+	for _, r := range k.ranges {
+		if r.from > s {
+			break
+		}
+		n += uint64(min(r.to, s) - r.from + 1)
 	}
-	k.ranges = slices.Delete(k.ranges, 0, i)
-	if len(k.ranges) > 0 && k.ranges[0].from <= s {
-		n += uint64(s - k.ranges[0].from + 1)
-		k.ranges[0].from = s + 1
-	}
-	k.count -= n
 	return n
 }

@@ -119,7 +119,16 @@ func TestRedrivePurge(t *testing.T) {
 	}
 	redrive.Topic, redrive.Sequence = id+1, 1
 	l.refused(wire.CodeUnknownDelivery, redrive)
-	if p, _ := l.v.Partition(id+1, 0); p.Purged != 3 || p.Redriven != 0 || p.LastSeq != 3 {
+	redrive.Sequence = 2
+	if r := l.must(redrive); r.Append.Present || !r.Deduplicated {
+		t.Fatalf("redriven before it was purged: %+v", r)
+	}
+	for s, want := range []DeadLetterState{DeadLetterNone, DeadLetterPurged, DeadLetterRedriven, DeadLetterPurged, DeadLetterNone} {
+		if got := l.v.DeadLetter(id+1, 0, op.Sequence(s)); got != want {
+			t.Errorf("after the purge, dead letter %d: %v, want %v", s, got, want)
+		}
+	}
+	if p, _ := l.v.Partition(id+1, 0); p.PurgedTo != 3 || p.Purged != 2 || p.Redriven != 1 || p.LastSeq != 3 {
 		t.Fatalf("%+v", p)
 	}
 }
@@ -136,11 +145,10 @@ func TestMarks(t *testing.T) {
 				for x := range s + 1 {
 					if set[x] {
 						n++
-						delete(set, x)
 					}
 				}
-				if got := k.dropTo(s); got != n {
-					t.Fatalf("dropped %d, want %d", got, n)
+				if got := k.upTo(s); got != n {
+					t.Fatalf("%d up to %d, want %d", got, s, n)
 				}
 			} else if !set[s] {
 				set[s] = true

@@ -123,7 +123,7 @@ func (m *Machine) loadPartition(r *reader) error {
 	}
 	if n > 0 {
 		k := &marks{}
-		floor := part.purged
+		floor := op.Sequence(0)
 		for range n {
 			x := seqRange{op.Sequence(r.u64()), op.Sequence(r.u64())}
 			if x.from <= floor || x.to < x.from || x.to > part.last {

@@ -33,6 +33,16 @@ type mPart struct {
 	purged    op.Sequence
 }
 
+// purgedLive counts the dead letters that were live when they were purged.
+func (p *mPart) purgedLive() (n uint64) {
+	for s := op.Sequence(1); s <= p.purged; s++ {
+		if !p.redriven[s] {
+			n++
+		}
+	}
+	return n
+}
+
 type mTopic struct {
 	id    op.TopicID
 	name  string

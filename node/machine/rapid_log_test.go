@@ -154,7 +154,7 @@ func (w *world) Redrive(*rapid.T) {
 	done := false
 	if code == wire.CodeOK {
 		done = p.redriven[o.Sequence]
-		if o.Sequence == 0 || int(o.Sequence) > len(p.stamps) || o.Sequence <= p.purged {
+		if o.Sequence == 0 || int(o.Sequence) > len(p.stamps) || o.Sequence <= p.purged && !done {
 			code = wire.CodeUnknownDelivery
 		}
 	}
@@ -206,7 +206,6 @@ func (w *world) Purge(*rapid.T) {
 		if !p.redriven[s] {
 			n++
 		}
-		delete(p.redriven, s)
 		p.purged = s
 	}
 	if res.Count != n {

@@ -279,7 +279,7 @@ func (w *world) checkTopic(t *mTopic) {
 		}
 		for p, mp := range t.parts[twin] {
 			pv, _ := w.v.Partition(id, op.PartitionID(p))
-			if int(pv.LastSeq) != len(mp.stamps) || pv.Purged != mp.purged || int(pv.Redriven) != len(mp.redriven) {
+			if int(pv.LastSeq) != len(mp.stamps) || pv.PurgedTo != mp.purged || int(pv.Redriven) != len(mp.redriven) || pv.Purged != mp.purgedLive() {
 				w.Fatalf("topic %d partition %d: %+v, want %d", id, p, pv, len(mp.stamps))
 			}
 			if n := len(mp.stamps); n > 0 && pv.LastTimestamp != mp.stamps[n-1] {

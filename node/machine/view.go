@@ -82,9 +82,10 @@ func (v View) Partition(t op.TopicID, p op.PartitionID) (PartitionView, bool) {
 	if part == nil {
 		return PartitionView{}, true
 	}
-	pv := PartitionView{LastSeq: part.last, LastTimestamp: part.timestamp, Bytes: part.bytes, Plain: part.plain, Purged: part.purged}
+	pv := PartitionView{LastSeq: part.last, LastTimestamp: part.timestamp, Bytes: part.bytes, Plain: part.plain, PurgedTo: part.purged, Purged: uint64(part.purged)}
 	if k := v.m.marks[partitionKey{t, p}]; k != nil {
 		pv.Redriven = k.count
+		pv.Purged -= k.upTo(part.purged)
 	}
 	return pv, true
 }

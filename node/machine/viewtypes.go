@@ -116,15 +116,16 @@ const (
 	DeadLetterNone     DeadLetterState = iota // no such record
 	DeadLetterLive                            // may be redriven or purged
 	DeadLetterRedriven                        // is back in its source
-	DeadLetterPurged
+	DeadLetterPurged                          // was live and is given up
 )
 
 // PartitionView is a partition's log as applied.
 type PartitionView struct {
 	LastSeq       op.Sequence
 	LastTimestamp uint64
-	Bytes         uint64 // keys and values of all records ever appended
-	Plain         uint64 // publishes without a producer id
-	Purged        op.Sequence
-	Redriven      uint64 // dead letters above Purged that are back in their source
+	Bytes         uint64      // keys and values of all records ever appended
+	Plain         uint64      // publishes without a producer id
+	PurgedTo      op.Sequence // nothing up to it is live
+	Purged        uint64      // dead letters that were live when they were purged
+	Redriven      uint64      // dead letters that are back in their source
 }
