@@ -36,6 +36,7 @@ type config struct {
 	showMarks      bool
 	first, last    uint64
 	stdout, stderr io.Writer
+	watched        bool // stderr is a terminal
 }
 
 const usage = `Run the broker in a simulated world, break what can break, and judge it.
@@ -124,7 +125,7 @@ func (c *config) check(seed bool) error {
 }
 
 func run(args []string, stdout, stderr io.Writer) int {
-	c := &config{stdout: stdout, stderr: stderr}
+	c := &config{stdout: stdout, stderr: stderr, watched: isTerminal(stderr)}
 	if err := parse(args, c); err != nil {
 		if err == pflag.ErrHelp {
 			return int(sim.Held)

@@ -82,9 +82,10 @@ func TestFailure(t *testing.T) {
 	}
 }
 
-// Goal: a run of many seeds may be as short as a fraction of a minute.
+// Goal: a run of many seeds may be as short as a fraction of a minute, and draws
+// over no line where its output is kept.
 func TestMinutes(t *testing.T) {
-	if code, out := command(t, "--minutes", "0.001", "--from", "8"); code != 0 || !strings.Contains(out, " seeds in ") {
+	if code, out := command(t, "--minutes", "0.001", "--from", "8"); code != 0 || !strings.Contains(out, " seeds in ") || strings.Contains(out, "\r") {
 		t.Fatalf("exit code %d: %s", code, out)
 	}
 }

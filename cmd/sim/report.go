@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"maps"
 	"os"
 	"path/filepath"
@@ -139,7 +140,7 @@ func (c *config) runMany() int {
 			c.print(p, r, time.Since(start))
 			c.reportFailure(p, r, fmt.Sprintf("-seed %d", p.Seed))
 		}
-		if time.Since(lastLine) > time.Second {
+		if time.Since(lastLine) > c.progressEvery() {
 			lastLine = time.Now()
 			c.progress(&t, time.Since(start))
 		}
@@ -171,12 +172,39 @@ func (t *total) add(p *sim.Plan, r *sim.Result) {
 	}
 }
 
+// progress writes over its last line where somebody watches, and a line of its own
+// where the output is kept.
 func (c *config) progress(t *total, took time.Duration) {
-	fmt.Fprintf(c.stderr, "\r%d seeds, %d failed, %.0f a minute, %.0f simulated seconds per second, %d marks   ",
-		t.runs, t.failed, float64(t.runs)/took.Minutes(), t.virtual/took.Seconds(), len(t.marks))
+	before, behind := "", "\n"
+	if c.watched {
+		before, behind = "\r", "   "
+	}
+	fmt.Fprintf(c.stderr, "%s%d seeds, %d failed, %.0f a minute, %.0f simulated seconds per second, %d marks%s",
+		before, t.runs, t.failed, float64(t.runs)/took.Minutes(), t.virtual/took.Seconds(), len(t.marks), behind)
 }
 
-func (c *config) clear() { fmt.Fprint(c.stderr, "\r\033[K") }
+func (c *config) progressEvery() time.Duration {
+	if c.watched {
+		return time.Second
+	}
+	return time.Minute
+}
+
+func (c *config) clear() {
+	if c.watched {
+		fmt.Fprint(c.stderr, "\r\033[K")
+	}
+}
+
+// isTerminal says whether w is a terminal that a person reads.
+func isTerminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	if !ok {
+		return false
+	}
+	info, err := f.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
+}
 
 func (c *config) summary(t *total, took time.Duration) {
 	fmt.Fprintf(c.stdout, "%d seeds in %.0f s (%.0f a minute): %d failed, %d refused as they must, %d beyond the atlas and well, %d inconclusive\n",
