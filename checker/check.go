@@ -24,6 +24,7 @@ const (
 	PropertyBooks         = "accounting"
 	PropertyBooksFall     = "books-never-fall"
 	PropertyOwnership     = "ownership"
+	PropertyResetToTime   = "reset-to-time"
 	PropertyDeliveryIDs   = "delivery-id-reused"
 	defaultSteps          = 5_000_000
 	linearOperationsMax   = 10_000
@@ -59,7 +60,7 @@ func Check(h *History, o Options) Verdict {
 	var v Verdict
 	for _, f := range []func(*index) []Finding{
 		lostWrites, duplicates, inconsistentOffsets, abortedReads, polls, unseen,
-		atLeastOnce, settledStays, deadLetters, redrives, charges, books, booksFall, deliveryIDs,
+		atLeastOnce, settledStays, deadLetters, redrives, charges, books, booksFall, deliveryIDs, resetsToTime,
 	} {
 		found := f(x)
 		v.Findings = append(v.Findings, found[:min(len(found), findingsPerCheckerMax)]...)

@@ -249,3 +249,33 @@ func TestRedriven(t *testing.T) {
 		})
 	}
 }
+
+// Goal: a reset to a time that goes on too early or too late is found, and one that
+// met what was published meanwhile is not.
+func TestResetToTime(t *testing.T) {
+	for _, c := range []struct {
+		name              string
+		since, next, last uint64
+		want              []string
+	}{
+		{"the first of its time", 20, 2, 3, nil},
+		{"between two", 15, 2, 3, nil},
+		{"behind all", 31, 4, 3, nil},
+		{"before all", 1, 1, 3, nil},
+		{"one late", 20, 3, 3, []string{PropertyResetToTime}},
+		{"behind all, late", 30, 4, 3, []string{PropertyResetToTime}},
+		{"one early", 20, 1, 3, []string{PropertyResetToTime}},
+		{"published meanwhile", 35, 3, 2, nil},
+		{"not known", 20, 0, 3, nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			h := sound()
+			for i := range h.Logs[0].Records {
+				h.Logs[0].Records[i].Timestamp = uint64(10 * (i + 1))
+			}
+			// Of a group that nothing else is known of.
+			h.Breaks = []Break{{Group: "another", Partition: part, Ownership: 1, From: 100, To: 110, Since: c.since, Next: c.next, Last: c.last}}
+			expect(t, h, c.want...)
+		})
+	}
+}

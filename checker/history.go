@@ -104,6 +104,7 @@ type Record struct {
 	ProducerID  uint64
 	ProducerSeq uint64
 	Payload     uint64
+	Timestamp   uint64 // Unix ms
 	DeadLetter  bool
 	Source      Source // of a dead letter, and
 	Attempts    uint32 // how often it was delivered, and
@@ -147,6 +148,9 @@ type Break struct {
 	Fresh bool
 	// Next is what was delivered next, 0 where that is not known.
 	Next uint64
+	// Since is the time that a reset to one asked for, Unix ms, and 0 for others;
+	// Last was the partition's last sequence then.
+	Since, Last uint64
 }
 
 // Redrive is a walk over the dead letters of a twin that puts them back into

@@ -3,6 +3,7 @@ package node
 import (
 	"math"
 
+	"github.com/mortarmq/mortarmq/fault"
 	"github.com/mortarmq/mortarmq/node/machine"
 	"github.com/mortarmq/mortarmq/node/op"
 	"github.com/mortarmq/mortarmq/node/session"
@@ -91,6 +92,9 @@ func (n *Node) reset(q *waitingQuery, c *change) {
 			o.Sequence = op.Sequence(q.Reset.Value)
 		case ResetToTime:
 			o.Sequence = c.searches[p].low
+			if fault.On("reset_to_time_one_late") {
+				o.Sequence++
+			}
 		}
 		if !n.proposeOrEnd(c, &o) {
 			return

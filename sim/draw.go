@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/mortarmq/mortarmq/clock"
+	"github.com/mortarmq/mortarmq/node"
 	"github.com/mortarmq/mortarmq/sim/prng"
 )
 
@@ -213,7 +214,11 @@ func (d *drawer) operator() {
 			g := r.Intn(3)
 			args := []Arg{num("topic", g%len(d.p.Topics)), num("group", g), num("clear", bit(r.Bool(800))), forMillis(r, 200, 2000)}
 			if kind == "reset" {
-				args = append(args, num("to", r.Intn(len(toWords))), num("value", r.Range(1, 300)))
+				to, value := r.Intn(len(toWords)), r.Range(1, 300)
+				if node.ResetKind(to) == node.ResetToTime {
+					value *= 100 // up to half a minute
+				}
+				args = append(args, num("to", to), num("value", value))
 			}
 			d.add(d.at(r), kind, r, args...)
 		}

@@ -103,7 +103,7 @@ func (w *world) keepRecord(l *checker.Log, r *format.Record) {
 		return
 	}
 	w.lastStamp[l.Partition] = r.Timestamp
-	rec := checker.Record{ProducerID: r.ProducerID, ProducerSeq: r.ProducerSeq, Payload: identity(r.Key, r.Value)}
+	rec := checker.Record{ProducerID: r.ProducerID, ProducerSeq: r.ProducerSeq, Payload: identity(r.Key, r.Value), Timestamp: r.Timestamp}
 	if r.Kind == format.RecordDeadLetter {
 		e, err := format.DecodeEnvelope(r.Envelope)
 		if err != nil {

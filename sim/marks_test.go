@@ -12,7 +12,7 @@ var marksWanted = []string{
 	"sim.replay_compared", "sim.crash_in_turn", "sim.crash_in_recovery", "sim.exit_after_io_fault", "sim.refused",
 	"sim.checkpoint", "sim.segment_cut_back", "sim.low_space", "sim.drain", "sim.segment_or_checkpoint_stalled",
 	"sim.dedup_over_restart", "sim.dead_letter", "sim.quarantined", "sim.revoked", "sim.left", "sim.redelivered",
-	"sim.backoff_over_restart", "sim.redriven", "sim.redrive_cut_off", "sim.purge", "sim.reset", "sim.delete",
+	"sim.backoff_over_restart", "sim.redriven", "sim.redrive_cut_off", "sim.purge", "sim.reset", "sim.reset_to_time", "sim.delete",
 	"code.SEQ_GAP", "code.SEQ_EXPIRED", "code.PRODUCER_SEQ_INVALID", "code.UNKNOWN_TOPIC", "code.UNKNOWN_PARTITION", "code.INVALID_TOPIC",
 	"code.TOPIC_EXISTS_MISMATCH", "code.STALE_OWNER", "code.UNKNOWN_DELIVERY", "code.UNKNOWN_MEMBER", "code.STALE_GENERATION",
 	"code.STORAGE_HIGH_WATERMARK", "code.RATE_LIMITED",

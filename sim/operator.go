@@ -16,12 +16,13 @@ import (
 //
 //	redrive  topic= n=                     all dead letters of the topic's twin, n at a time
 //	purge    topic=
-//	reset    topic= group= twin= to=earliest|latest|sequence value= clear=0|1 for= want=
+//	reset    topic= group= twin= to=earliest|latest|sequence|time value= clear=0|1 for= want=
 //	delete   topic= group= twin=                                    clear=0|1 for= want=
 //
 // A group with members cannot be reset or deleted: clear=1 crashes its clients
 // for the span first. It is tried for that span; want= is the only answer that
-// is right, and the first.
+// is right, and the first. value= is a sequence, or how many milliseconds the time
+// lies back.
 type operator struct {
 	w    *world
 	jobs []*job
@@ -40,6 +41,7 @@ type job struct {
 	walk       int
 	walking    bool
 	breaks     []checker.Break // that a reset or delete will have been
+	since      uint64          // of a reset to a time: Unix ms
 	groupID    op.GroupID
 	ended      bool
 }
@@ -100,6 +102,11 @@ func (o *operator) ask(j *job) {
 		o.w.rec.h.Purges = append(o.w.rec.h.Purges, checker.Purge{Topic: o.twin(j), Call: j.call, Return: checker.Forever})
 	case "reset":
 		q.Kind, q.Reset = node.QueryGroupReset, node.ResetTo{To: node.ResetKind(j.Int("to", 0)), Value: uint64(j.Int("value", 0))}
+		j.since = 0
+		if q.Reset.To == node.ResetToTime {
+			j.since = uint64(h.clock.Read().Wall) - q.Reset.Value
+			q.Reset.Value = j.since
+		}
 		o.expectBreak(j, false)
 	default:
 		q.Kind = node.QueryGroupDelete
@@ -130,7 +137,7 @@ func (o *operator) expectBreak(j *job, fresh bool) {
 			epoch++
 		}
 		j.breaks = append(j.breaks, checker.Break{Group: g.Name, Partition: checker.Partition{Topic: uint16(g.Topic), Partition: p},
-			Ownership: epoch, From: j.call, To: checker.Forever, Fresh: fresh})
+			Ownership: epoch, From: j.call, To: checker.Forever, Fresh: fresh, Since: j.since, Last: uint64(v.LastSeq(g.Topic, op.PartitionID(p)))})
 	}
 }
 
@@ -189,6 +196,9 @@ func (o *operator) answer(j *job, a *node.Answer) {
 		return // it is looked at again
 	case a.Code == wire.CodeOK:
 		o.w.marks.Mark("sim." + j.Kind)
+		if j.since > 0 {
+			o.w.marks.Mark("sim.reset_to_time")
+		}
 		if j.Kind == "purge" {
 			o.w.rec.h.Purges[len(o.w.rec.h.Purges)-1].Return = checker.Time(o.w.now)
 		} else {

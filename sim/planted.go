@@ -51,6 +51,7 @@ var bugs = []Bug{
 	{"credit_bytes_ignored", PropertyCredit, nil, "a message is sent though the balance has too few bytes for it"},
 	{"unanswered_without_bound", PropertyMemory, nil, "a connection is read however much of it is unanswered"},
 	{"reset_keeps_entries", PropertyInvariant, []string{PropertyPanic}, "a reset leaves the deliveries of before in the ledger"},
+	{"reset_to_time_one_late", checker.PropertyResetToTime, nil, "a reset to a time goes on behind the first message of that time"},
 	{"epochs_restart_with_group", checker.PropertyOwnership, []string{checker.PropertyBooksFall}, "a group that is made anew has the ownership epochs of the one before"},
 }
 

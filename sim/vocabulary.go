@@ -31,7 +31,7 @@ var (
 	onWords     = []string{"now", "journal_write", "journal_prepare", "superblock_write", "checkpoint_write", "segment_create", "metadata_write"}
 	doWords     = []string{"pull", "ack", "retry", "reject", "release", "progress", "leave", "join"}
 	wantWords   = []string{"OK", "UNKNOWN_DELIVERY", "STALE_OWNER", "UNKNOWN_MEMBER", "DLQ_PATH_OVERFLOW", "GROUP_MEMBER_LIMIT", "UNKNOWN_GROUP", "UNKNOWN_TOPIC"}
-	toWords     = []string{"earliest", "latest", "sequence"} // as node.ResetKind
+	toWords     = []string{"earliest", "latest", "sequence", "time"} // as node.ResetKind
 	areaWords   = []string{"journal", "superblock", "metadata", "topics", "checkpoints"}
 )
 
