@@ -2,7 +2,8 @@
 //
 // The life of a connection: an accept loop or a dial makes it and posts Opened;
 // its reader, one goroutine, waits in the poller without a buffer, takes a block
-// from the pool when there is something to read and posts Bytes; Submit writes
+// from the pool when there is something to read and posts Bytes (and may stay with
+// who polls for a while: Options.Arrived); Submit writes
 // from its caller's goroutine what the socket takes at once and leaves the rest to
 // a writer goroutine, which lives until the queue is empty and looks
 // for movement while it waits; finish, called by whoever finds the end first,
@@ -26,8 +27,8 @@
 //     that small reads share if nothing lies in it: what was polled twice in vain
 //     holds none.
 //
-// wake is called when the inbox was empty and is not any more, and by Poll when
-// it leaves something behind.
+// Wake, or Arrived by a reader, is called when the inbox was empty and is not any
+// more, and Wake by Poll when it leaves something behind.
 //
 // It does not limit what is queued for a slow reader: Progress tells the
 // submitter, who decides.

@@ -91,7 +91,9 @@ func (in *inbox) post(c *conn, e net.Event) {
 		c.flow.ended = true
 		c.flow.room.Signal()
 	}
-	in.append(posted{Event: e, conn: c})
+	if in.append(posted{Event: e, conn: c}) {
+		in.wake()
+	}
 }
 
 // mute drops what there is and will be of c's bytes.
@@ -108,23 +110,22 @@ func (in *inbox) end(c *conn) {
 	in.mu.Unlock()
 }
 
-// append ends with in.mu unlocked.
-func (in *inbox) append(p posted) {
-	first := len(in.events) == 0
+// append ends with in.mu unlocked, and reports whether there was nothing before.
+func (in *inbox) append(p posted) (first bool) {
+	first = len(in.events) == 0
 	in.events = append(in.events, p)
 	in.mu.Unlock()
-	if first {
-		in.wake()
-	}
+	return first
 }
 
-// postBytes posts the first n bytes of b, which it takes over.
-func (in *inbox) postBytes(c *conn, b *block, n int) {
+// postBytes posts the first n bytes of b, which it takes over. It does not wake
+// anybody: it reports whether that is to be done.
+func (in *inbox) postBytes(c *conn, b *block, n int) (first bool) {
 	in.mu.Lock()
 	if c.flow.ended || c.flow.muted {
 		in.mu.Unlock()
 		in.blocks.put(b)
-		return
+		return false
 	}
 	in.unpolled[c.plane] += n
 	c.flow.unpolled += n
@@ -134,7 +135,7 @@ func (in *inbox) postBytes(c *conn, b *block, n int) {
 	} else {
 		b.refs = 1
 	}
-	in.append(posted{Event: net.Event{Kind: net.EventBytes, Conn: c.id, Plane: c.plane, Data: data}, conn: c, block: b})
+	return in.append(posted{Event: net.Event{Kind: net.EventBytes, Conn: c.id, Plane: c.plane, Data: data}, conn: c, block: b})
 }
 
 // share copies data behind that of other events and gives back b.

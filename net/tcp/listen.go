@@ -115,8 +115,9 @@ func (n *Network) serve(socket *stdnet.TCPConn, plane net.Plane) {
 
 // run is the task that adopt counted.
 func (c *conn) run(socket *stdnet.TCPConn) {
-	defer c.network.tasks.Done()
 	if c.attach(socket) {
 		c.read()
+	} else {
+		c.network.tasks.Done()
 	}
 }

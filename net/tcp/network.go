@@ -15,6 +15,11 @@ type Options struct {
 	// Wake is called from any goroutine when there is something to poll. It must
 	// not block.
 	Wake func()
+	// Arrived is called instead of Wake by a reader whose bytes are the first thing to
+	// poll. It may take its time, and the part of who polls. rest is what the reader
+	// goes on with: an Arrived that cannot come back soon lets another goroutine
+	// call it, and returns false. The default calls Wake.
+	Arrived func(rest func()) bool
 	// BudgetBytes is how much of each plane may be unpolled before its readers
 	// stop; default 16 MiB.
 	BudgetBytes int
@@ -55,6 +60,13 @@ type Network struct {
 func New(options Options) *Network {
 	if options.Wake == nil {
 		options.Wake = func() {}
+	}
+	if options.Arrived == nil {
+		wake := options.Wake
+		options.Arrived = func(func()) bool {
+			wake()
+			return true
+		}
 	}
 	if options.BudgetBytes == 0 {
 		options.BudgetBytes = 16 << 20

@@ -8,23 +8,35 @@ import (
 
 // reader is what a connection's goroutine knows while it reads.
 type reader struct {
-	c   *conn
-	err error // why there is nothing more to read
+	c       *conn
+	arrived bool  // something is to be told of
+	err     error // why there is nothing more to read
 }
 
-// read brings in the stream until it ends. It is the connection's goroutine.
+// read brings in the stream until it ends, and then ends the connection's task. It
+// is the connection's goroutine.
 func (c *conn) read() {
 	r := reader{c: c}
-	ready := r.ready
+	ready, rest := r.ready, c.read
 	for c.awaitReadable() {
-		if err := c.raw.Read(ready); err != nil {
-			return // closed by this side
+		closed := c.raw.Read(ready) != nil // by this side
+		arrived := r.arrived
+		r.arrived = false
+		if !closed && r.err == nil {
+			if arrived && !c.network.options.Arrived(rest) {
+				return // another goroutine reads on
+			}
+			continue
 		}
-		if r.err != nil {
+		if arrived {
+			c.network.options.Wake()
+		}
+		if !closed {
 			c.readFailed(r.err)
-			return
 		}
+		break
 	}
+	c.network.tasks.Done()
 }
 
 // awaitReadable waits while reading is paused or the inbox is full; false means
@@ -46,9 +58,9 @@ func (c *conn) awaitReadable() bool {
 func (c *conn) discards() bool { return c.closing || c.broken && c.paused }
 
 // ready reads until the socket is empty; then it returns false to wait for more,
-// holding nothing. True ends the wait, for an error or for a pause. (A short read
-// does not mean that the socket is empty: an end of stream may stand behind it,
-// and the poller tells each change once.)
+// holding nothing. True ends the wait, for an error, for a pause, or to tell of what
+// was read. (A short read does not mean that the socket is empty: an end of stream
+// may stand behind it, and the poller tells each change once.)
 func (r *reader) ready(fd uintptr) bool {
 	c, n := r.c, r.c.network
 	for {
@@ -61,14 +73,17 @@ func (r *reader) ready(fd uintptr) bool {
 		b := n.blocks.get()
 		k, err := unix.Read(int(fd), b.data[:])
 		if k > 0 && !discards {
-			n.inbox.postBytes(c, b, k)
+			r.arrived = n.inbox.postBytes(c, b, k) || r.arrived
+			if r.arrived && k < blockBytes {
+				return true // most likely the last
+			}
 			continue
 		}
 		n.blocks.put(b)
 		switch {
 		case k > 0 || err == unix.EINTR:
 		case err == unix.EAGAIN:
-			return false
+			return r.arrived
 		case err == nil:
 			r.err = io.EOF
 			return true

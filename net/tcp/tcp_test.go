@@ -18,16 +18,22 @@ import (
 // Goal: no test leaves a goroutine behind.
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// opened is a network that listens, its address and the channel of its wake calls.
-func opened(t testing.TB, options Options) (*Network, string, chan struct{}) {
-	t.Helper()
-	woken := make(chan struct{}, 1)
-	options.Wake = func() {
+// waker is a Wake and the channel of its calls.
+func waker() (woken chan struct{}, wake func()) {
+	woken = make(chan struct{}, 1)
+	return woken, func() {
 		select {
 		case woken <- struct{}{}:
 		default:
 		}
 	}
+}
+
+// opened is a network that listens, its address and the channel of its wake calls.
+func opened(t testing.TB, options Options) (*Network, string, chan struct{}) {
+	t.Helper()
+	woken, wake := waker()
+	options.Wake = wake
 	n := New(options)
 	t.Cleanup(func() { n.Close() })
 	addr, err := n.Listen("127.0.0.1:0", net.PlaneClient)
@@ -59,6 +65,25 @@ func TestConformance(t *testing.T) {
 func TestConformanceSmallBudget(t *testing.T) {
 	nettest.Run(t, func(t *testing.T) nettest.Harness {
 		n, addr, woken := opened(t, Options{BudgetBytes: 1})
+		return nettest.Harness{Server: n, Client: n, Addr: addr, Nowhere: nowhere(t), Step: func() { <-woken }}
+	})
+}
+
+// Goal: the contract holds also if each reader that brings something is left behind
+// and another goroutine reads on.
+func TestConformanceLeftBehind(t *testing.T) {
+	nettest.Run(t, func(t *testing.T) nettest.Harness {
+		woken, wake := waker()
+		n := New(Options{Wake: wake, Arrived: func(rest func()) bool {
+			wake()
+			go rest()
+			return false
+		}})
+		t.Cleanup(func() { n.Close() })
+		addr, err := n.Listen("127.0.0.1:0", net.PlaneClient)
+		if err != nil {
+			t.Fatal(err)
+		}
 		return nettest.Harness{Server: n, Client: n, Addr: addr, Nowhere: nowhere(t), Step: func() { <-woken }}
 	})
 }

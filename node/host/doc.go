@@ -12,12 +12,14 @@
 // (what arrives meanwhile is collected by the readers and makes the next batch).
 // When that takes long the loop goes on without it (inline.go), and while the disk
 // is slow its worker gets the batches: a disk that stalls holds up what waits for
-// it, and nothing else.
+// it, and nothing else. A reader whose bytes find the loop waiting takes the turn
+// itself, with the journal write that it asks for and the turn that answers, which
+// saves two more (baton.go).
 //
 // Invariants:
 //
-//  1. Only the loop calls Turn, and the loop blocks nowhere but in wait and, for at
-//     most two periods of its watchdog, in an inline journal write.
+//  1. Only who has the baton calls Turn, and nobody who has it blocks but, for at
+//     most two periods of the watchdog, in an inline journal write.
 //  2. Completions and events are never refused; clients beyond the byte budget
 //     are not read (net/tcp).
 //  3. After Close no goroutine of the host is left.

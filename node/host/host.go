@@ -45,7 +45,8 @@ type Host struct {
 	listener *tcp.Listener
 	node     *node.Node
 	queries  queryInbox
-	wake     chan struct{}
+	loop     *loop // for who has the baton
+	baton    baton
 	stop     atomic.Int32
 	tasks    sync.WaitGroup // the loop, and who was left behind with a stalled disk
 	opened   time.Time
@@ -55,14 +56,14 @@ type Host struct {
 // Its errors are for the operator: they name what is in the way. Clients that come
 // before the node serves wait until it does.
 func Open(o Options) (*Host, error) {
-	h := &Host{log: o.Log, clock: osclock.New(), wake: make(chan struct{}, 1), opened: time.Now()}
-	h.net = tcp.New(tcp.Options{Wake: h.poke})
+	h := &Host{log: o.Log, clock: osclock.New(), baton: newBaton(), opened: time.Now()}
+	h.net = tcp.New(tcp.Options{Wake: h.baton.call, Arrived: h.visit})
 	var err error
 	if h.listener, err = h.net.Bind(o.ListenClient, net.PlaneClient); err != nil {
 		h.Close()
 		return nil, fmt.Errorf("listen_client: %w", err)
 	}
-	files, err := osdisk.Open(o.DataDir, h.poke)
+	files, err := osdisk.Open(o.DataDir, h.baton.call)
 	if err != nil {
 		h.Close()
 		return nil, err
@@ -81,18 +82,10 @@ func Open(o Options) (*Host, error) {
 // ClientAddr gives the address that clients connect to.
 func (h *Host) ClientAddr() string { return h.listener.Addr() }
 
-// poke makes the loop look; it may be called from any goroutine.
-func (h *Host) poke() {
-	select {
-	case h.wake <- struct{}{}:
-	default:
-	}
-}
-
 // Stop asks the node to drain and end. A second call ends it at once.
 func (h *Host) Stop() {
 	h.stop.Add(1)
-	h.poke()
+	h.baton.call()
 }
 
 // Run drives the node until it exits. It returns nil after a drain that was
@@ -101,6 +94,7 @@ func (h *Host) Run(ctx context.Context) error {
 	release := context.AfterFunc(ctx, h.Stop)
 	defer release()
 	l := newLoop(h)
+	h.loop = l
 	h.tasks.Go(l.begin)
 	err := <-l.ended
 	l.watch.stop()

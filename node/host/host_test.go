@@ -36,6 +36,15 @@ type stalling struct {
 	on      atomic.Bool
 	runs    atomic.Int64
 	worked  atomic.Int64 // journal requests that were submitted
+	watch   *Host        // whose loop visited is about
+	visited bool         // a reader had the loop in the held run
+}
+
+func (d *stalling) ClaimInline(reqs []disk.Request) bool {
+	if d.watch != nil && d.on.Load() {
+		d.visited = d.watch.loop.visitor != nil
+	}
+	return d.storage.ClaimInline(reqs)
 }
 
 func (d *stalling) RunInline(reqs []disk.Request, into []disk.Completion, keep func() bool) ([]disk.Completion, bool) {
@@ -285,6 +294,102 @@ func TestStalledDisk(t *testing.T) {
 	b.stopped()
 }
 
+// Goal: a reader that the disk holds up while it has the loop leaves both to others:
+// clients are answered, and the end of its own connection is seen.
+func TestStalledVisit(t *testing.T) {
+	for {
+		h := prepare(t, t.TempDir())
+		d := &stalling{storage: h.disk, stalled: make(chan struct{}, 1), release: make(chan struct{}), watch: h}
+		h.disk = d
+		b := run(t, h)
+		p, _ := b.connected()
+		q, _ := b.connected()
+		p.send(declare())
+		p.ok(wire.OpDeclare)
+		published := d.stall(p)
+		visited := d.visited
+		q.send(ping())
+		q.ok(wire.OpPing)
+		if visited {
+			p.Close()
+			for h.net.ConnCount() != 1 {
+				time.Sleep(time.Millisecond)
+			}
+		}
+		d.on.Store(false)
+		close(d.release)
+		if n := <-published; (n == 0) != visited {
+			t.Errorf("publish %d was answered, p closed %v", n, visited)
+		}
+		q.send(publish())
+		q.ok(wire.OpPub)
+		b.stopped()
+		b.Close()
+		if visited {
+			return
+		}
+	}
+}
+
+// Goal: a reader gives the loop back to its own goroutine if there is something left
+// to do, or a timer that has fired; a later one does not take it before that.
+func TestHandBack(t *testing.T) {
+	h := &Host{clock: osclock.New(), baton: newBaton()}
+	l := newLoop(h)
+	h.loop = l
+	l.now = h.clock.Read().Mono
+	for _, c := range []struct {
+		name   string
+		change func()
+		roused bool
+	}{
+		{"nothing", func() {}, false},
+		{"a timer to be set", func() { l.out.Deadline = l.now.Add(clock.Hour) }, false},
+		{"a timer that runs", func() { l.armed, l.out.Deadline = l.now.Add(clock.Hour), clock.Never }, false},
+		{"a timer that has fired", func() { l.armed, l.out.Deadline = l.now, l.now.Add(clock.Hour) }, true},
+		{"a deadline that has passed", func() { l.out.Deadline = l.now }, true},
+		{"disk requests", func() { l.left = true }, true},
+		{"an exit", func() { l.out.Exit = &node.Exit{} }, true},
+	} {
+		l.armed, l.out.Deadline, l.out.Exit, l.left = clock.Never, clock.Never, nil, false
+		h.baton.look()
+		c.change()
+		l.handBack()
+		if roused := len(h.baton.wake) == 1; roused != c.roused {
+			t.Errorf("%s: the loop's own goroutine was woken: %v", c.name, roused)
+		}
+		if l.left || l.out.Exit != nil {
+			<-h.baton.wake
+			if !h.visit(nil) || l.visitor != nil || len(h.baton.wake) != 1 {
+				t.Errorf("%s: a reader took the loop before that was done", c.name)
+			}
+		}
+		select {
+		case <-h.baton.wake:
+		default:
+		}
+		if !h.baton.try() {
+			t.Fatalf("%s: the baton was kept", c.name)
+		}
+	}
+	l.timer.Stop()
+}
+
+// Goal: one client after another's turn, the journal goes from file to file, which
+// takes requests beside those of the publishes.
+func TestManyFiles(t *testing.T) {
+	b := run(t, prepare(t, t.TempDir()))
+	p, _ := b.connected()
+	p.send(declare())
+	p.ok(wire.OpDeclare)
+	pub := (&wire.Pub{TopicID: 1, Value: make([]byte, 8<<10)}).Append(nil)
+	for range 1200 {
+		p.send(pub)
+		p.ok(wire.OpPub)
+	}
+	b.stopped()
+}
+
 // Goal: after a stall the loop comes back to inline runs.
 func TestInlineAgain(t *testing.T) {
 	h := prepare(t, t.TempDir())
@@ -334,19 +439,16 @@ func TestSecondStopWhileStalled(t *testing.T) {
 // Goal: wait returns for a wake-up, however early, for a deadline that has passed
 // and for one that comes, and does not set the timer for a later deadline.
 func TestWait(t *testing.T) {
-	h := &Host{clock: osclock.New(), wake: make(chan struct{}, 1)}
+	h := &Host{clock: osclock.New(), baton: newBaton()}
 	l := newLoop(h)
 	l.out.Deadline = clock.Never
-	h.poke()
-	h.poke()
+	h.baton.call()
+	h.baton.call()
 	l.wait() // one for both
-	select {
-	case <-h.wake:
-		t.Error("two wake-ups were kept")
-	default:
-	}
-	go h.poke()
+	h.baton.look()
+	go h.baton.call()
 	l.wait()
+	h.baton.look()
 
 	l.out.Deadline = h.clock.Read().Mono
 	l.wait()
@@ -355,20 +457,23 @@ func TestWait(t *testing.T) {
 	}
 	soon := h.clock.Read().Mono.Add(clock.Hour)
 	l.out.Deadline = soon
-	h.poke()
+	h.baton.call()
 	l.wait()
+	h.baton.look()
 	if l.armed != clock.Never {
 		t.Error("the timer was set while there was a wake-up")
 	}
-	go h.poke()
+	go h.baton.call()
 	l.wait()
 	for _, later := range []clock.Instant{clock.Never, soon.Add(1), soon} {
 		l.out.Deadline = later
-		go h.poke()
+		h.baton.look()
+		go h.baton.call()
 		if l.wait(); l.armed != clock.Never && l.armed != soon {
 			t.Errorf("the timer was set anew, for %d", later)
 		}
 	}
+	h.baton.look()
 	l.out.Deadline = h.clock.Read().Mono.Add(clock.Millisecond)
 	l.wait()
 	if h.clock.Read().Mono < l.out.Deadline || l.armed != clock.Never {

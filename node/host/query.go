@@ -28,7 +28,7 @@ func (h *Host) Query(ctx context.Context, q node.Query) (node.Answer, error) {
 	if err != nil {
 		return node.Answer{}, err
 	}
-	h.poke()
+	h.baton.call()
 	select {
 	case a, ok := <-ch:
 		if !ok {
