@@ -291,7 +291,7 @@ func (s *handler) topics(w http.ResponseWriter, r *http.Request) {
 }
 
 func (s *handler) topic(w http.ResponseWriter, r *http.Request) {
-	if a, ok := s.ask(w, r, node.Query{Kind: node.QueryTopic, Topic: r.PathValue("name")}); ok {
+	if a, ok := s.ask(w, r, node.Query{Kind: node.QueryTopic, Topic: name(r)}); ok {
 		reply(w, http.StatusOK, topicBody(&a.Topics[0]))
 	}
 }

@@ -122,7 +122,7 @@ func deadLetterBody(d *node.DeadLetter) DeadLetter {
 
 // redrive goes from query to query until what was there when it began is done.
 func (s *handler) redrive(w http.ResponseWriter, r *http.Request) {
-	q := node.Query{Kind: node.QueryRedrive, Topic: r.PathValue("topic"), Max: redriveStep}
+	q := node.Query{Kind: node.QueryRedrive, Topic: name(r), Max: redriveStep}
 	var body Redriven
 	for {
 		a, f := s.query(r.Context(), q, changeTimeout)
@@ -144,7 +144,7 @@ func (s *handler) redrive(w http.ResponseWriter, r *http.Request) {
 }
 
 func (s *handler) purge(w http.ResponseWriter, r *http.Request) {
-	a, f := s.query(r.Context(), node.Query{Kind: node.QueryPurge, Topic: r.PathValue("topic")}, changeTimeout)
+	a, f := s.query(r.Context(), node.Query{Kind: node.QueryPurge, Topic: name(r)}, changeTimeout)
 	if f != nil {
 		f.reply(w)
 		return

@@ -85,7 +85,7 @@ func (s *handler) groups(w http.ResponseWriter, r *http.Request) {
 }
 
 func (s *handler) group(w http.ResponseWriter, r *http.Request) {
-	if a, ok := s.ask(w, r, node.Query{Kind: node.QueryGroup, Group: r.PathValue("name")}); ok {
+	if a, ok := s.ask(w, r, node.Query{Kind: node.QueryGroup, Group: name(r)}); ok {
 		reply(w, http.StatusOK, groupBody(&a.Groups[0]))
 	}
 }
@@ -97,12 +97,12 @@ func (s *handler) groupReset(w http.ResponseWriter, r *http.Request) {
 		f.reply(w)
 		return
 	}
-	a, f := s.query(r.Context(), node.Query{Kind: node.QueryGroupReset, Group: r.PathValue("name"), Reset: to}, changeTimeout)
+	a, f := s.query(r.Context(), node.Query{Kind: node.QueryGroupReset, Group: name(r), Reset: to}, changeTimeout)
 	if f != nil {
 		f.reply(w)
 		return
 	}
-	body := GroupReset{Group: r.PathValue("name"), Items: []PartitionSeq{}}
+	body := GroupReset{Group: name(r), Items: []PartitionSeq{}}
 	for p, seq := range a.Sequences {
 		body.Items = append(body.Items, PartitionSeq{uint16(p), seq})
 	}
@@ -132,7 +132,7 @@ func resetTo(to string) (node.ResetTo, *failure) {
 }
 
 func (s *handler) groupDelete(w http.ResponseWriter, r *http.Request) {
-	_, f := s.query(r.Context(), node.Query{Kind: node.QueryGroupDelete, Group: r.PathValue("name")}, changeTimeout)
+	_, f := s.query(r.Context(), node.Query{Kind: node.QueryGroupDelete, Group: name(r)}, changeTimeout)
 	if f != nil {
 		f.reply(w)
 		return

@@ -58,8 +58,8 @@ func (s *handler) routes() []route {
 		{"POST /v1/groups/{name}/reset", "?to=earliest|latest|SEQ|TIME: move a group without members", s.change(s.groupReset)},
 		{"DELETE /v1/groups/{name}", "delete a group without members", s.change(s.groupDelete)},
 		{"GET /v1/dlq", "?topic=T&state=live: dead letters", s.deadLetters},
-		{"POST /v1/dlq/{topic}/redrive", "publish dead letters back", s.change(s.redrive)},
-		{"POST /v1/dlq/{topic}/purge", "give dead letters up", s.change(s.purge)},
+		{"POST /v1/dlq/{name}/redrive", "publish dead letters back", s.change(s.redrive)},
+		{"POST /v1/dlq/{name}/purge", "give dead letters up", s.change(s.purge)},
 		{"GET /v1/explain", "?topic=T&partition=P&group=G: what holds a partition up", s.explain},
 	}
 	if !s.o.NoMetrics {
@@ -80,5 +80,5 @@ func (s *handler) mux() http.Handler {
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 		_, _ = w.Write([]byte(index.String())) // the reader went away: nobody is left to tell
 	})
-	return s.guard(mux)
+	return s.guard(standIn(mux))
 }

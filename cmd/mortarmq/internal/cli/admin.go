@@ -19,6 +19,15 @@ const (
 	changeTimeout = 40 * time.Second // the broker gives up before
 )
 
+// escaped is a name as a segment of a path, whatever it is: a dot or two alone would
+// be taken for the segment itself or the one before.
+func escaped(name string) string {
+	if name == "." || name == ".." {
+		return strings.ReplaceAll(name, ".", "%2E")
+	}
+	return url.PathEscape(name)
+}
+
 // get asks the admin port for path and decodes the answer into body. Names in
 // path are escaped.
 func (c *call) get(ctx context.Context, path string, query url.Values, body any) error {

@@ -38,7 +38,7 @@ func dlqShowFlags(f *pflag.FlagSet, c *call) {
 	f.Uint64Var(&o.sequence, "sequence", 0, "with --partition: only this dead letter")
 }
 
-func dlqPath(topic, what string) string { return "/v1/dlq/" + url.PathEscape(topic) + "/" + what }
+func dlqPath(topic, what string) string { return "/v1/dlq/" + escaped(topic) + "/" + what }
 
 // eachDeadLetter goes through the pages of a list.
 func (c *call) eachDeadLetter(ctx context.Context, query url.Values, f func(*admin.DeadLetter), page func() error) error {

@@ -34,7 +34,7 @@ func groupsList(ctx context.Context, c *call) error {
 	return t.print()
 }
 
-func groupPath(name string) string { return "/v1/groups/" + url.PathEscape(name) }
+func groupPath(name string) string { return "/v1/groups/" + escaped(name) }
 
 // groupsDescribe prints a line per partition, from 0 on; member is 0 where
 // nobody owns it.
