@@ -142,7 +142,7 @@ func (c *call) benchLoad(ctx context.Context, o *benchOptions, l load, f *figure
 	defer func() {
 		for _, bc := range conns {
 			if bc != nil {
-				bc.conn.Close()
+				bc.close()
 			}
 		}
 	}()

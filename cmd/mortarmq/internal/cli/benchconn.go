@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	stdnet "net"
+	"os"
 	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
@@ -29,7 +30,15 @@ type benchConn struct {
 	inFlight int
 	latency  *hdrhistogram.Histogram
 	done     int
+	ctx      context.Context
+	unwatch  func() bool
 }
+
+// How long the load generator waits for a broker that says nothing.
+const (
+	benchConnectMax = 10 * time.Second
+	benchDrainMax   = 30 * time.Second
+)
 
 func dialBench(ctx context.Context, addr, token, topic string, partitions uint16, index, inFlight, size int) (*benchConn, error) {
 	d := stdnet.Dialer{Timeout: 5 * time.Second}
@@ -38,35 +47,59 @@ func dialBench(ctx context.Context, addr, token, topic string, partitions uint16
 		return nil, noBrokerError{fmt.Errorf("no broker answers on %s: %w", addr, err)}
 	}
 	c := &benchConn{
-		conn: conn, in: make([]byte, 64<<10), value: make([]byte, size), sent: make([]time.Time, inFlight),
+		conn: conn, ctx: ctx, in: make([]byte, 64<<10), value: make([]byte, size), sent: make([]time.Time, inFlight),
 		latency: hdrhistogram.New(1, 60_000_000, 3), producer: uint64(time.Now().UnixNano())<<8 | uint64(index)<<1 | 1, part: uint16(index) % partitions,
 	}
 	for i := range c.value {
 		c.value[i] = byte('a' + i%26)
 	}
-	connect := wire.Connect{ProtocolVersion: wire.Version, Token: []byte(token)}
-	declare := wire.Declare{Topic: []byte(topic), PartitionCount: partitions}
-	if _, err := conn.Write(declare.Append(connect.Append(nil))); err != nil {
-		conn.Close()
-		return nil, noBrokerError{err}
-	}
-	if _, err := c.answer(wire.OpConnect); err != nil {
-		conn.Close()
-		return nil, err
-	}
-	result, err := c.answer(wire.OpDeclare)
-	if err == nil {
-		var r wire.DeclareResult
-		if err = r.Decode(result); err == nil {
-			c.topicID = r.TopicID
-			c.part = uint16(index) % r.PartitionCount
-		}
-	}
-	if err != nil {
-		conn.Close()
+	c.unwatch = context.AfterFunc(ctx, func() { conn.Close() })
+	if err := c.begin(token, topic, partitions, index); err != nil {
+		c.close()
 		return nil, err
 	}
 	return c, nil
+}
+
+// begin says who it is and finds the topic.
+func (c *benchConn) begin(token, topic string, partitions uint16, index int) error {
+	if err := c.conn.SetDeadline(time.Now().Add(benchConnectMax)); err != nil {
+		return c.lost(err)
+	}
+	connect := wire.Connect{ProtocolVersion: wire.Version, Token: []byte(token)}
+	declare := wire.Declare{Topic: []byte(topic), PartitionCount: partitions}
+	if _, err := c.conn.Write(declare.Append(connect.Append(nil))); err != nil {
+		return c.lost(err)
+	}
+	if _, err := c.answer(wire.OpConnect); err != nil {
+		return err
+	}
+	result, err := c.answer(wire.OpDeclare)
+	if err != nil {
+		return err
+	}
+	var r wire.DeclareResult
+	if err := r.Decode(result); err != nil {
+		return err
+	}
+	c.topicID, c.part = r.TopicID, uint16(index)%r.PartitionCount
+	return nil
+}
+
+func (c *benchConn) close() {
+	c.unwatch()
+	c.conn.Close()
+}
+
+// lost names what ended the connection: the caller, the time, or the broker.
+func (c *benchConn) lost(err error) error {
+	switch {
+	case c.ctx.Err() != nil:
+		return errors.New("interrupted")
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return noBrokerError{fmt.Errorf("the broker on %s does not answer", c.conn.RemoteAddr())}
+	}
+	return noBrokerError{fmt.Errorf("the broker closed the connection: %w", err)}
 }
 
 // frame waits for the next frame.
@@ -81,7 +114,7 @@ func (c *benchConn) frame() (wire.Frame, error) {
 		}
 		n, err := c.conn.Read(c.in)
 		if n == 0 {
-			return f, fmt.Errorf("the broker closed the connection: %w", err)
+			return f, c.lost(err)
 		}
 		c.reader.Feed(c.in[:n])
 	}
@@ -121,6 +154,9 @@ func okResult(f wire.Frame, op wire.Op) ([]byte, error) {
 // and waits for what is out. Latencies are in microseconds, taken while
 // recording says so.
 func (c *benchConn) run(warm, end time.Time) error {
+	if err := c.conn.SetDeadline(end.Add(benchDrainMax)); err != nil {
+		return c.lost(err)
+	}
 	now := time.Now()
 	for {
 		c.out = c.out[:0]
@@ -133,7 +169,7 @@ func (c *benchConn) run(warm, end time.Time) error {
 		}
 		if len(c.out) > 0 {
 			if _, err := c.conn.Write(c.out); err != nil {
-				return err
+				return c.lost(err)
 			}
 		}
 		if c.inFlight == 0 {
@@ -141,7 +177,7 @@ func (c *benchConn) run(warm, end time.Time) error {
 		}
 		n, err := c.conn.Read(c.in)
 		if n == 0 {
-			return fmt.Errorf("the broker closed the connection: %w", err)
+			return c.lost(err)
 		}
 		now = time.Now()
 		c.reader.Feed(c.in[:n])

@@ -1,0 +1,59 @@
+package cli
+
+import (
+	"context"
+	stdnet "net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+
+	"github.com/mortarmq/mortarmq/wire"
+)
+
+// Goal: the load generator that waits for a silent broker ends with its context.
+func TestBenchInterrupted(t *testing.T) {
+	l, err := stdnet.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	ctx, cancel := context.WithCancel(context.Background())
+	go func() {
+		if s, err := l.Accept(); err == nil {
+			defer s.Close()
+			_, _ = s.Read(make([]byte, 1)) // the CONNECT is here
+			cancel()
+			<-time.After(time.Minute)
+		}
+	}()
+	if _, err := dialBench(ctx, l.Addr().String(), "", "t", 1, 0, 1, 1); err == nil || err.Error() != "interrupted" {
+		t.Fatal(err)
+	}
+}
+
+// Goal: a broker that is silent for too long is an error that says so, and not the
+// end of the load generator's patience without a word.
+func TestBenchSilence(t *testing.T) {
+	here, there := stdnet.Pipe()
+	defer there.Close()
+	go func() {
+		b := make([]byte, 1<<10)
+		for {
+			if _, err := there.Read(b); err != nil {
+				return
+			}
+		}
+	}()
+	c := &benchConn{conn: here, ctx: context.Background(), in: make([]byte, 1<<10), value: make([]byte, 8), sent: make([]time.Time, 2),
+		latency: hdrhistogram.New(1, 60_000_000, 3), reader: wire.FrameReader{}}
+	past := time.Now().Add(-benchDrainMax)
+	if err := c.run(past, past.Add(time.Millisecond)); err != nil {
+		t.Fatal("nothing was sent, and an answer was waited for:", err)
+	}
+	c.inFlight = 1
+	if err := c.run(past, past); err == nil || !strings.Contains(err.Error(), "does not answer") {
+		t.Fatal(err)
+	}
+}
