@@ -8,8 +8,6 @@ import (
 	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
-
-	"github.com/mortarmq/mortarmq/wire"
 )
 
 // Goal: the load generator that waits for a silent broker ends with its context.
@@ -47,7 +45,7 @@ func TestBenchSilence(t *testing.T) {
 		}
 	}()
 	c := &benchConn{conn: here, ctx: context.Background(), in: make([]byte, 1<<10), value: make([]byte, 8), sent: make([]time.Time, 2),
-		latency: hdrhistogram.New(1, 60_000_000, 3), reader: wire.FrameReader{}}
+		latency: hdrhistogram.New(1, 60_000_000, 3)}
 	past := time.Now().Add(-benchDrainMax)
 	if err := c.run(past, past.Add(time.Millisecond)); err != nil {
 		t.Fatal("nothing was sent, and an answer was waited for:", err)
