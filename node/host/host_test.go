@@ -7,7 +7,9 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"math/rand/v2"
 	stdnet "net"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -375,7 +377,54 @@ func TestHandBack(t *testing.T) {
 	l.timer.Stop()
 }
 
-// Goal: one client after another's turn, the journal goes from file to file, which
+// Goal: nothing is left unanswered, however often the loop changes hands: clients
+// with pauses of their own, that publish and ask, and the admin side beside them.
+func TestManyHands(t *testing.T) {
+	b := run(t, prepare(t, t.TempDir()))
+	first, _ := b.connected()
+	first.send(declare())
+	first.ok(wire.OpDeclare)
+	var tasks sync.WaitGroup
+	for i := range 6 {
+		p, _ := b.connected()
+		r := rand.New(rand.NewPCG(7, uint64(i)))
+		tasks.Go(func() {
+			for range 400 {
+				o, frame := wire.OpPub, publish()
+				if r.IntN(3) == 0 {
+					o, frame = wire.OpPing, ping()
+				}
+				n := 1 + r.IntN(3)
+				for range n {
+					if _, err := p.Write(frame); err != nil {
+						t.Error(err)
+						return
+					}
+				}
+				for range n {
+					f, err := p.frame()
+					if err != nil || wire.Op(f[0]) != wire.OpOK || wire.Op(f[1]) != o {
+						t.Errorf("%q, %v instead of OK to %v", f, err, o)
+						return
+					}
+				}
+				time.Sleep(time.Duration(r.IntN(4)) * 50 * time.Microsecond)
+			}
+		})
+	}
+	tasks.Go(func() {
+		for range 300 {
+			if _, err := b.Query(context.Background(), node.Query{Kind: node.QueryBroker}); err != nil {
+				t.Error(err)
+			}
+			time.Sleep(200 * time.Microsecond)
+		}
+	})
+	tasks.Wait()
+	b.stopped()
+}
+
+// Goal: publish after publish, the journal goes from file to file, which
 // takes requests beside those of the publishes.
 func TestManyFiles(t *testing.T) {
 	b := run(t, prepare(t, t.TempDir()))
