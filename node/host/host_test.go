@@ -38,13 +38,20 @@ type stalling struct {
 	on      atomic.Bool
 	runs    atomic.Int64
 	worked  atomic.Int64 // journal requests that were submitted
-	watch   *Host        // whose loop visited is about
-	visited bool         // a reader had the loop in the held run
+	host    *Host
+	visited bool // a reader had the loop in the held run
+}
+
+func prepareStalling(t *testing.T) (*Host, *stalling) {
+	h := prepare(t, t.TempDir())
+	d := &stalling{storage: h.disk, stalled: make(chan struct{}, 1), release: make(chan struct{}), host: h}
+	h.disk = d
+	return h, d
 }
 
 func (d *stalling) ClaimInline(reqs []disk.Request) bool {
-	if d.watch != nil && d.on.Load() {
-		d.visited = d.watch.loop.visitor != nil
+	if d.on.Load() {
+		d.visited = d.host.loop.visitor != nil
 	}
 	return d.storage.ClaimInline(reqs)
 }
@@ -254,9 +261,7 @@ func TestAcceptsWhileItServes(t *testing.T) {
 // and nothing else: other clients are answered, also what is asked behind it comes
 // in order when it goes on, and its worker has the disk for a while then.
 func TestStalledDisk(t *testing.T) {
-	h := prepare(t, t.TempDir())
-	d := &stalling{storage: h.disk, stalled: make(chan struct{}, 1), release: make(chan struct{})}
-	h.disk = d
+	h, d := prepareStalling(t)
 	b := run(t, h)
 	p, _ := b.connected()
 	q, _ := b.connected()
@@ -300,9 +305,7 @@ func TestStalledDisk(t *testing.T) {
 // clients are answered, and the end of its own connection is seen.
 func TestStalledVisit(t *testing.T) {
 	for {
-		h := prepare(t, t.TempDir())
-		d := &stalling{storage: h.disk, stalled: make(chan struct{}, 1), release: make(chan struct{}), watch: h}
-		h.disk = d
+		h, d := prepareStalling(t)
 		b := run(t, h)
 		p, _ := b.connected()
 		q, _ := b.connected()
@@ -441,9 +444,7 @@ func TestManyFiles(t *testing.T) {
 
 // Goal: after a stall the loop comes back to inline runs.
 func TestInlineAgain(t *testing.T) {
-	h := prepare(t, t.TempDir())
-	d := &stalling{storage: h.disk}
-	h.disk = d
+	h, d := prepareStalling(t)
 	b := run(t, h)
 	p, _ := b.connected()
 	p.send(declare())
@@ -458,9 +459,7 @@ func TestInlineAgain(t *testing.T) {
 // Goal: a second Stop ends Run at once, whatever the disk does; Close waits for the
 // disk, and leaves nothing behind.
 func TestSecondStopWhileStalled(t *testing.T) {
-	h := prepare(t, t.TempDir())
-	d := &stalling{storage: h.disk, stalled: make(chan struct{}, 1), release: make(chan struct{})}
-	h.disk = d
+	h, d := prepareStalling(t)
 	b := run(t, h)
 	p, _ := b.connected()
 	p.send(declare())
