@@ -231,7 +231,8 @@ type Counters struct {
 	Syncs              uint64
 }
 
-// Disk is a submission queue for files. One goroutine submits and polls.
+// Disk is a submission queue for files. One goroutine at a time submits
+// and polls.
 type Disk interface {
 	// Submit queues the requests. It copies the slice, not the buffers.
 	Submit(reqs []Request)

@@ -137,8 +137,8 @@ type Request struct {
 	Addr string // Dial: HOST:PORT
 }
 
-// Network is a submission queue for byte streams. One goroutine submits and
-// polls.
+// Network is a submission queue for byte streams. One goroutine at a time submits
+// and polls.
 type Network interface {
 	// Submit carries out or queues the requests, in order.
 	Submit(reqs []Request)

@@ -74,7 +74,7 @@ func (n *Node) firstDead(q *waitingQuery, t op.TopicID, p uint16) op.Sequence {
 	if int(p) < len(q.From) && q.From[p] > 0 {
 		return op.Sequence(q.From[p])
 	}
-	if q.Kind == QueryDeadLetters && (q.States != DeadLettersLive) {
+	if q.Kind == QueryDeadLetters && q.States != DeadLettersLive {
 		return 1
 	}
 	v, _ := n.view.Partition(t, op.PartitionID(p))

@@ -29,8 +29,8 @@ var ErrInUse = errors.New("data directory in use")
 // written.
 var ErrUnusable = errors.New("data directory not usable")
 
-// Disk implements disk.Disk on the files below a directory. One goroutine
-// submits and polls; Counters and Close may be called from others.
+// Disk implements disk.Disk on the files below a directory. One goroutine at
+// a time submits and polls; Counters and Close may be called from others.
 type Disk struct {
 	root     string
 	rootFD   int

@@ -2,16 +2,17 @@
 //
 // The life of a connection: an accept loop or a dial makes it and posts Opened;
 // its reader, one goroutine, waits in the poller without a buffer, takes a block
-// from the pool when there is something to read and posts Bytes (and may stay with
-// who polls for a while: Options.Arrived); Submit writes
-// from its caller's goroutine what the socket takes at once and leaves the rest to
-// a writer goroutine, which lives until the queue is empty and looks
-// for movement while it waits; finish, called by whoever finds the end first,
-// posts Closed and closes the socket.
+// from the pool when there is something to read and posts Bytes (and may
+// do the poller's work for a while: Options.Arrived); Submit writes from its
+// caller's goroutine what the socket takes at once and leaves the rest to a writer
+// goroutine, which lives until the queue is empty and looks for movement while it
+// waits; finish, called by whoever finds the end first, posts Closed and closes the
+// socket.
 //
 // Invariants:
 //
-//  1. An idle connection holds a goroutine and no buffer.
+//  1. An idle connection holds a goroutine and no buffer. (A reader that did the
+//     poller's work has the stack for that, some KiB, until the collector takes it.)
 //  2. Sends to one connection in one Submit become one write, whatever lies
 //     between them.
 //  3. While a writer lives, everything goes through its queue: the caller never

@@ -69,7 +69,7 @@ type inbox struct {
 	filling  *block          // small reads go here
 	waiting  []*conn         // whose readers wait for room
 
-	// Of the polling goroutine:
+	// Of who polls:
 	taken []posted // swapped out of events
 	next  int      // first of taken that was not handed out
 	lent  []*block // of the events handed out by the last poll

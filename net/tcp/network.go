@@ -36,7 +36,7 @@ var lastAccepted atomic.Uint64
 // NextID is the default of Options.NextID, for other transports of the process.
 func NextID() net.ConnID { return net.FirstAccepted + net.ConnID(lastAccepted.Add(1)) }
 
-// Network implements net.Network over TCP. One goroutine submits and polls; the
+// Network implements net.Network over TCP. One goroutine at a time submits and polls; the
 // other methods may be called from any.
 type Network struct {
 	options Options

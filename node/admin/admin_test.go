@@ -439,6 +439,26 @@ func TestTokens(t *testing.T) {
 	}
 }
 
+// Goal: a path with a NUL, which stands for a slash within, names nothing.
+func TestStandIn(t *testing.T) {
+	b := newBroker(t, Options{}, "")
+	b.publish("orders", 1)
+	b.consume("orders", "/", 1, func(*client.Delivery) error { return nil })
+	for path, want := range map[string]int{
+		"/v1/groups/%00": http.StatusNotFound, "/v1/groups/a%00": http.StatusNotFound, "/v1/groups/%2F": http.StatusOK, "/v1/groups/%2f": http.StatusOK,
+	} {
+		if status := b.call("GET", path, "", nil); status != want {
+			t.Errorf("%s: %d", path, status)
+		}
+	}
+	if status := b.call("DELETE", "/v1/groups/%00", "", nil); status != http.StatusNotFound {
+		t.Error(status)
+	}
+	if status := b.call("DELETE", "/v1/groups/%2F", "", nil); status != http.StatusOK {
+		t.Error(status)
+	}
+}
+
 // Goal: reset, delete, redrive and purge do what they say, over HTTP.
 func TestChanges(t *testing.T) {
 	b := newBroker(t, Options{}, "")

@@ -85,9 +85,11 @@ func (b *baton) await(timer <-chan time.Time) (fired bool) {
 	}
 }
 
-// take takes the baton, or makes sure that who has it calls when he leaves.
+// take takes the baton, or makes sure that who has it calls when he leaves. The call
+// that it was taken for stands until there is a look: what was left to do comes
+// first.
 func (b *baton) take() bool {
-	for !b.try() {
+	for !b.state.CompareAndSwap(batonFree, batonCalled) {
 		if b.state.CompareAndSwap(batonHeld, batonCalled) || b.state.Load() == batonCalled {
 			return false
 		}

@@ -39,7 +39,9 @@ type stalling struct {
 	runs    atomic.Int64
 	worked  atomic.Int64 // journal requests that were submitted
 	host    *Host
-	visited bool // a reader had the loop in the held run
+	claimed func() // nil, or called before an inline run
+	polled  func() // nil, or called by Poll
+	visited bool   // a reader had the loop in the held run
 }
 
 func prepareStalling(t *testing.T) (*Host, *stalling) {
@@ -49,7 +51,17 @@ func prepareStalling(t *testing.T) (*Host, *stalling) {
 	return h, d
 }
 
+func (d *stalling) Poll(into []disk.Completion) []disk.Completion {
+	if d.polled != nil {
+		d.polled()
+	}
+	return d.storage.Poll(into)
+}
+
 func (d *stalling) ClaimInline(reqs []disk.Request) bool {
+	if d.claimed != nil {
+		d.claimed()
+	}
 	if d.on.Load() {
 		d.visited = d.host.loop.visitor != nil
 	}
@@ -355,6 +367,7 @@ func TestHandBack(t *testing.T) {
 		{"a deadline that has passed", func() { l.out.Deadline = l.now }, true},
 		{"disk requests", func() { l.left = true }, true},
 		{"an exit", func() { l.out.Exit = &node.Exit{} }, true},
+		{"a second stop", func() { h.stop.Store(2) }, true},
 	} {
 		l.armed, l.out.Deadline, l.out.Exit, l.left = clock.Never, clock.Never, nil, false
 		h.baton.look()
@@ -378,6 +391,48 @@ func TestHandBack(t *testing.T) {
 		}
 	}
 	l.timer.Stop()
+}
+
+// Goal: a reader's turn that ends the node, and asks the disk for something at the
+// same time, is the last one.
+func TestExitInVisit(t *testing.T) {
+	h, d := prepareStalling(t)
+	exited := false // of who has the loop
+	turned := make(chan struct{}, 1)
+	d.claimed = func() {
+		if h.loop.visitor != nil && !exited {
+			exited = true
+			h.loop.out.Exit = &node.Exit{}
+		}
+	}
+	d.polled = func() {
+		if exited {
+			select {
+			case turned <- struct{}{}:
+			default:
+			}
+		}
+	}
+	b := run(t, h)
+	p, _ := b.connected()
+	go func() {
+		frame := append(declare(), publish()...)
+		for {
+			if _, err := p.Write(frame); err != nil {
+				return
+			}
+			time.Sleep(time.Millisecond) // the loop waits then
+		}
+	}()
+	select {
+	case err := <-b.ended:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-turned:
+		t.Error("there was a turn after the exit")
+		b.stopped()
+	}
 }
 
 // Goal: nothing is left unanswered, however often the loop changes hands: clients
@@ -427,8 +482,8 @@ func TestManyHands(t *testing.T) {
 	b.stopped()
 }
 
-// Goal: publish after publish, the journal goes from file to file, which
-// takes requests beside those of the publishes.
+// Goal: publish after publish, the journal goes from file to file, which takes
+// requests of another lane: what a reader leaves of them is carried out.
 func TestManyFiles(t *testing.T) {
 	b := run(t, prepare(t, t.TempDir()))
 	p, _ := b.connected()

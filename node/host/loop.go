@@ -114,7 +114,7 @@ func (h *Host) visit(read func()) bool {
 	if !l.submit(l.out.Disk) {
 		return false // nothing of the loop is this goroutine's any more
 	}
-	if len(l.inline.done) > 0 {
+	if len(l.inline.done) > 0 && l.out.Exit == nil {
 		l.gather()
 		l.turn()
 		l.left = len(l.out.Disk) > 0
@@ -125,9 +125,10 @@ func (h *Host) visit(read func()) bool {
 }
 
 // handBack gives the baton up, to the loop's own goroutine if there is something
-// for it to do. A timer that has fired is for it to take in, and to set again.
+// for it to do. A timer that has fired is for it to take in, and to set again; a
+// second Stop is for it to obey.
 func (l *loop) handBack() {
-	if l.left || l.out.Exit != nil || l.armed <= l.now || !l.arm() {
+	if l.left || l.out.Exit != nil || l.stop.Load() > 1 || l.armed <= l.now || !l.arm() {
 		l.baton.call()
 	}
 	l.baton.leave()

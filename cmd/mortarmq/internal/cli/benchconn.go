@@ -43,7 +43,10 @@ const (
 func dialBench(ctx context.Context, addr, token, topic string, partitions uint16, index, inFlight, size int) (*benchConn, error) {
 	d := stdnet.Dialer{Timeout: 5 * time.Second}
 	conn, err := d.DialContext(ctx, "tcp", addr)
-	if err != nil {
+	switch {
+	case ctx.Err() != nil:
+		return nil, errInterrupted
+	case err != nil:
 		return nil, noBrokerError{fmt.Errorf("no broker answers on %s: %w", addr, err)}
 	}
 	c := &benchConn{
@@ -95,7 +98,7 @@ func (c *benchConn) close() {
 func (c *benchConn) lost(err error) error {
 	switch {
 	case c.ctx.Err() != nil:
-		return errors.New("interrupted")
+		return errInterrupted
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return noBrokerError{fmt.Errorf("the broker on %s does not answer", c.conn.RemoteAddr())}
 	}

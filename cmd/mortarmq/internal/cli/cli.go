@@ -1,6 +1,7 @@
 // Package cli is what `mortarmq` does: a command per file.
 //
-// Exit codes: 0 done, 2 wrong usage, 3 no broker reached, 4 the broker refused.
+// Exit codes: 0 done, 2 wrong usage, 3 no broker reached, 4 the broker refused,
+// 130 interrupted.
 // Results go to stdout, as tab-separated fields without a header when piped,
 // aligned with a header on a terminal, as JSON with --json; everything else goes
 // to stderr (operations.md, "Command line").
@@ -27,6 +28,8 @@ const (
 	exitUsage    = 2
 	exitNoBroker = 3
 	exitRefused  = 4
+
+	exitInterrupted = 130 // as a shell says it of SIGINT
 )
 
 // Env is the world of one command.
@@ -57,6 +60,9 @@ func (e usageError) Error() string { return e.text }
 
 func usagef(format string, args ...any) error { return usageError{fmt.Sprintf(format, args...)} }
 
+// errInterrupted is the error of what a signal ended.
+var errInterrupted = errors.New("interrupted")
+
 // noBrokerError says that nobody was reached: exit code 3.
 type noBrokerError struct{ err error }
 
@@ -77,6 +83,8 @@ func (e *Env) Run(ctx context.Context) int {
 		return exitUsage
 	case errors.As(err, &nobody), errors.Is(err, client.ErrNoBroker):
 		return exitNoBroker
+	case ctx.Err() != nil:
+		return exitInterrupted
 	}
 	return exitRefused
 }

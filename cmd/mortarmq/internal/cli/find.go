@@ -100,5 +100,5 @@ func (c *call) printHelp(list []command, flags *pflag.FlagSet) {
 	fmt.Fprint(c.Stdout, "mortarmq [FLAGS] COMMAND [--help]\n\n")
 	printCommands(c.Stdout, list)
 	fmt.Fprintf(c.Stdout, "\nFlags of every command that asks the broker, before or behind its name:\n\n%s\n", flags.FlagUsages())
-	fmt.Fprint(c.Stdout, "--addr, --admin and --token-file are also taken from MORTARMQ_ADDR, MORTARMQ_ADMIN and\nMORTARMQ_TOKEN_FILE. Exit codes: 0 done, 2 wrong usage, 3 no broker reached, 4 the broker refused.\n")
+	fmt.Fprint(c.Stdout, "--addr, --admin and --token-file are also taken from MORTARMQ_ADDR, MORTARMQ_ADMIN and\nMORTARMQ_TOKEN_FILE. Exit codes: 0 done, 2 wrong usage, 3 no broker reached, 4 the broker refused,\n130 interrupted.\n")
 }
