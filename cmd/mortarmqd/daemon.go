@@ -11,6 +11,7 @@ import (
 	"runtime"
 	"runtime/debug"
 	"sync"
+	"time"
 
 	"github.com/mortarmq/mortarmq/clock"
 	"github.com/mortarmq/mortarmq/cmd/internal/version"
@@ -82,7 +83,11 @@ func (m Main) serve(c *config.Config) error {
 		port.Close()
 		return err
 	}
-	defer h.Close()
+	defer func() {
+		if !within(closeMax, h.Close) {
+			log.Warn("the disk still holds a call: ending without it")
+		}
+	}()
 	a := admin.Serve(port, c.ListenAdmin, h, admin.Options{TokenDigests: c.TokenDigests, NoMetrics: !c.MetricsEnabled})
 	defer a.Close()
 	log.Info("listening", "client", h.ClientAddr(), "admin", a.Addr(), "data_dir", c.DataDir)
@@ -106,6 +111,27 @@ func (m Main) serve(c *config.Config) error {
 	}
 	log.Info("stopped")
 	return nil
+}
+
+// closeMax bounds how long a broker that has stopped waits for calls that the disk
+// holds: nothing was promised of them.
+const closeMax = time.Second
+
+// within calls f and waits for its end, but not for longer than limit.
+func within(limit time.Duration, f func()) bool {
+	done := make(chan struct{})
+	go func() {
+		f()
+		close(done)
+	}()
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
+	select {
+	case <-done:
+		return true
+	case <-timer.C:
+		return false
+	}
 }
 
 // tune is done once in a process, however many runs it has.

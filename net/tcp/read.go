@@ -67,7 +67,9 @@ func (r *reader) ready(fd uintptr) bool {
 		c.mu.Lock()
 		stop, discards := c.done || c.paused && !c.discards(), c.discards()
 		c.mu.Unlock()
-		if stop || !discards && n.inbox.full(c) {
+		// What arrived is told of before anything is thrown away: that may go on for as
+		// long as the peer likes.
+		if stop || discards && r.arrived || !discards && n.inbox.full(c) {
 			return true
 		}
 		b := n.blocks.get()

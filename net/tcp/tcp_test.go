@@ -144,6 +144,50 @@ func TestBind(t *testing.T) {
 	}
 }
 
+// Goal: a reader that has something to tell does so before it throws away what comes
+// behind, which may never end.
+func TestToldBeforeDiscarding(t *testing.T) {
+	for _, set := range []func(*conn){
+		func(c *conn) { c.closing = true },
+		func(c *conn) { c.broken, c.paused = true, true },
+	} {
+		l, err := stdnet.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		peer, err := stdnet.Dial("tcp", l.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, err := l.Accept()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := peer.Write([]byte("x")); err != nil {
+			t.Fatal(err)
+		}
+		if err := peer.(*stdnet.TCPConn).CloseWrite(); err != nil {
+			t.Fatal(err)
+		}
+		raw, err := s.(*stdnet.TCPConn).SyscallConn()
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := newConn(New(Options{}), 1, net.PlaneClient)
+		set(c)
+		r := reader{c: c, arrived: true}
+		if err := raw.Read(r.ready); err != nil {
+			t.Fatal(err)
+		}
+		if n, err := s.Read(make([]byte, 2)); n != 1 {
+			t.Error("the byte was thrown away first", err)
+		}
+		l.Close()
+		peer.Close()
+		s.Close()
+	}
+}
+
 // dialled opens k plain sockets to addr and waits until the network has them.
 func dialled(t testing.TB, n *Network, addr string, woken chan struct{}, k int) ([]stdnet.Conn, []net.ConnID) {
 	t.Helper()
