@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/mortarmq/mortarmq/cmd/internal/terminal"
 	"github.com/mortarmq/mortarmq/sim"
 )
 
@@ -125,7 +126,7 @@ func (c *config) check(seed bool) error {
 }
 
 func run(args []string, stdout, stderr io.Writer) int {
-	c := &config{stdout: stdout, stderr: stderr, watched: isTerminal(stderr)}
+	c := &config{stdout: stdout, stderr: stderr, watched: terminal.Is(stderr)}
 	if err := parse(args, c); err != nil {
 		if err == pflag.ErrHelp {
 			return int(sim.Held)

@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"io"
 	"maps"
 	"os"
 	"path/filepath"
@@ -194,16 +193,6 @@ func (c *config) clear() {
 	if c.watched {
 		fmt.Fprint(c.stderr, "\r\033[K")
 	}
-}
-
-// isTerminal says whether w is a terminal that a person reads.
-func isTerminal(w io.Writer) bool {
-	f, ok := w.(*os.File)
-	if !ok {
-		return false
-	}
-	info, err := f.Stat()
-	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }
 
 func (c *config) summary(t *total, took time.Duration) {

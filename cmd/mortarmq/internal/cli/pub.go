@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/mortarmq/mortarmq/client"
+	"github.com/mortarmq/mortarmq/cmd/internal/terminal"
 	"github.com/mortarmq/mortarmq/wire"
 )
 
@@ -222,7 +223,7 @@ func chunks(size int) bufio.SplitFunc {
 // progress shows counts once a second while stderr is a terminal, until the
 // function it returns is called.
 func (c *call) progress(n *pubCounts) func() {
-	if !isTerminal(c.Stderr) {
+	if !terminal.Is(c.Stderr) {
 		return func() {}
 	}
 	stop, stopped := make(chan struct{}), make(chan struct{})

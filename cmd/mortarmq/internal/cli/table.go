@@ -3,11 +3,11 @@ package cli
 import (
 	"encoding/json"
 	"fmt"
-	"io"
-	"os"
 	"strconv"
 	"strings"
 	"text/tabwriter"
+
+	"github.com/mortarmq/mortarmq/cmd/internal/terminal"
 )
 
 // table prints rows: aligned with a header on a terminal, TSV without one when
@@ -47,7 +47,7 @@ func (t *table) print() error {
 	if t.c.json {
 		return t.printJSON()
 	}
-	if !isTerminal(t.c.Stdout) {
+	if !terminal.Is(t.c.Stdout) {
 		for _, r := range t.rows {
 			if _, err := fmt.Fprintln(t.c.Stdout, tsv(r)); err != nil {
 				return err
@@ -66,7 +66,7 @@ func (t *table) print() error {
 // stream prints the rows so far where no later one can change how they look, so
 // that a long list need not be held.
 func (t *table) stream() error {
-	if t.c.json || isTerminal(t.c.Stdout) {
+	if t.c.json || terminal.Is(t.c.Stdout) {
 		return nil
 	}
 	err := t.print()
@@ -104,14 +104,4 @@ func tsv(cells []any) string {
 		b.WriteString(escaper.Replace(fmt.Sprint(c)))
 	}
 	return b.String()
-}
-
-// isTerminal says whether w is a terminal that a person reads.
-func isTerminal(w io.Writer) bool {
-	f, ok := w.(*os.File)
-	if !ok {
-		return false
-	}
-	info, err := f.Stat()
-	return err == nil && info.Mode()&os.ModeCharDevice != 0 && f.Name() != os.DevNull
 }
