@@ -98,11 +98,10 @@ func (w *world) keepRecord(l *checker.Log, r *format.Record) {
 		w.finding(PropertyOffline, "%v: sequence %d follows %d", l.Partition, r.Sequence, len(l.Records))
 		return
 	}
-	if r.Timestamp < w.lastStamp[l.Partition] {
-		w.finding(PropertyOffline, "%v: the timestamp of sequence %d falls from %d to %d", l.Partition, r.Sequence, w.lastStamp[l.Partition], r.Timestamp)
+	if n := len(l.Records); n > 0 && r.Timestamp < l.Records[n-1].Timestamp {
+		w.finding(PropertyOffline, "%v: the timestamp of sequence %d falls from %d to %d", l.Partition, r.Sequence, l.Records[n-1].Timestamp, r.Timestamp)
 		return
 	}
-	w.lastStamp[l.Partition] = r.Timestamp
 	rec := checker.Record{ProducerID: r.ProducerID, ProducerSeq: r.ProducerSeq, Payload: identity(r.Key, r.Value), Timestamp: r.Timestamp}
 	if r.Kind == format.RecordDeadLetter {
 		e, err := format.DecodeEnvelope(r.Envelope)

@@ -3,7 +3,6 @@ package sim
 import (
 	"fmt"
 
-	"github.com/mortarmq/mortarmq/checker"
 	"github.com/mortarmq/mortarmq/clock"
 	"github.com/mortarmq/mortarmq/fault"
 	"github.com/mortarmq/mortarmq/sim/prng"
@@ -34,14 +33,13 @@ type world struct {
 	marks   *fault.Marks
 	atlas   atlas
 
-	net       *simnet.World
-	host      *host
-	clients   []actor // by the plan's id
-	others    []actor // admin and hostile ones
-	admin     *admin
-	operator  operator
-	hostiles  int
-	lastStamp map[checker.Partition]uint64 // while the final logs are read
+	net      *simnet.World
+	host     *host
+	clients  []actor // by the plan's id
+	others   []actor // admin and hostile ones
+	admin    *admin
+	operator operator
+	hostiles int
 
 	ready   bool // the plan's topics are declared
 	calm    bool // the storm is over
@@ -78,7 +76,6 @@ type actor interface {
 func newWorld(p *Plan, o Options) *world {
 	w := &world{plan: p, options: o, rand: prng.New(prng.Mix(p.Seed, 0x776f726c64)), marks: fault.NewMarks(), now: 1}
 	w.hash.keep = o.KeepHashes
-	w.lastStamp = map[checker.Partition]uint64{}
 	w.judge.w, w.atlas.w, w.operator.w = w, w, w
 	w.net = simnet.New(simnet.Options{Seed: w.rand.SubSeed("net"), Observe: w.netEffect,
 		Link: simnet.Link{DelayMin: p.Span("link_min"), DelayMax: p.Span("link_max")}})
