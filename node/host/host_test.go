@@ -183,6 +183,15 @@ func (b *broker) connected() (*peer, wire.ConnectResult) {
 	return p, res
 }
 
+// declared is a client that has declared the topic.
+func (b *broker) declared() *peer {
+	b.t.Helper()
+	p, _ := b.connected()
+	p.send(declare())
+	p.ok(wire.OpDeclare)
+	return p
+}
+
 func (p *peer) send(frame []byte) {
 	p.t.Helper()
 	if _, err := p.Write(frame); err != nil {
@@ -229,9 +238,7 @@ func TestRestart(t *testing.T) {
 	dir := t.TempDir()
 	for start := range 3 {
 		b := run(t, prepare(t, dir))
-		p, _ := b.connected()
-		p.send(declare())
-		p.ok(wire.OpDeclare)
+		p := b.declared()
 		for i := range 20 {
 			p.send(publish())
 			var r wire.PubResult
@@ -275,10 +282,8 @@ func TestAcceptsWhileItServes(t *testing.T) {
 func TestStalledDisk(t *testing.T) {
 	h, d := prepareStalling(t)
 	b := run(t, h)
-	p, _ := b.connected()
+	p := b.declared()
 	q, _ := b.connected()
-	p.send(declare())
-	p.ok(wire.OpDeclare)
 
 	published := d.stall(p)
 	for range 10 {
@@ -319,10 +324,8 @@ func TestStalledVisit(t *testing.T) {
 	for {
 		h, d := prepareStalling(t)
 		b := run(t, h)
-		p, _ := b.connected()
+		p := b.declared()
 		q, _ := b.connected()
-		p.send(declare())
-		p.ok(wire.OpDeclare)
 		published := d.stall(p)
 		visited := d.visited
 		q.send(ping())
@@ -439,9 +442,7 @@ func TestExitInVisit(t *testing.T) {
 // with pauses of their own, that publish and ask, and the admin side beside them.
 func TestManyHands(t *testing.T) {
 	b := run(t, prepare(t, t.TempDir()))
-	first, _ := b.connected()
-	first.send(declare())
-	first.ok(wire.OpDeclare)
+	b.declared()
 	var tasks sync.WaitGroup
 	for i := range 6 {
 		p, _ := b.connected()
@@ -486,9 +487,7 @@ func TestManyHands(t *testing.T) {
 // requests of another lane: what a reader leaves of them is carried out.
 func TestManyFiles(t *testing.T) {
 	b := run(t, prepare(t, t.TempDir()))
-	p, _ := b.connected()
-	p.send(declare())
-	p.ok(wire.OpDeclare)
+	p := b.declared()
 	pub := (&wire.Pub{TopicID: 1, Value: make([]byte, 8<<10)}).Append(nil)
 	for range 1200 {
 		p.send(pub)
@@ -501,9 +500,7 @@ func TestManyFiles(t *testing.T) {
 func TestInlineAgain(t *testing.T) {
 	h, d := prepareStalling(t)
 	b := run(t, h)
-	p, _ := b.connected()
-	p.send(declare())
-	p.ok(wire.OpDeclare)
+	p := b.declared()
 	for before := d.runs.Load(); d.runs.Load() == before; {
 		p.send(publish())
 		p.ok(wire.OpPub)
@@ -516,9 +513,7 @@ func TestInlineAgain(t *testing.T) {
 func TestSecondStopWhileStalled(t *testing.T) {
 	h, d := prepareStalling(t)
 	b := run(t, h)
-	p, _ := b.connected()
-	p.send(declare())
-	p.ok(wire.OpDeclare)
+	p := b.declared()
 	published := d.stall(p)
 	b.Stop()
 	b.stopped()
