@@ -51,7 +51,7 @@ func dialBench(ctx context.Context, addr, token, topic string, partitions uint16
 	}
 	c := &benchConn{
 		conn: conn, ctx: ctx, in: make([]byte, 64<<10), value: make([]byte, size), sent: make([]time.Time, inFlight),
-		latency: hdrhistogram.New(1, 60_000_000, 3), producer: uint64(time.Now().UnixNano())<<8 | uint64(index)<<1 | 1, part: uint16(index) % partitions,
+		latency: hdrhistogram.New(1, 60_000_000, 3), producer: uint64(time.Now().UnixNano())<<8 | uint64(index)<<1 | 1,
 	}
 	for i := range c.value {
 		c.value[i] = byte('a' + i%26)
