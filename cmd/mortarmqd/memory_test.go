@@ -34,24 +34,30 @@ func (p *process) residentKiB() int {
 	return 0
 }
 
+// exchange sends request and takes in an answer as long as answer, into its memory.
+func exchange(t *testing.T, c stdnet.Conn, request, answer []byte) {
+	t.Helper()
+	if _, err := c.Write(request); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.ReadFull(c, answer); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // connected opens n connections that have authenticated and got their answer.
 func connected(t *testing.T, p *process, n int) []stdnet.Conn {
 	t.Helper()
 	conns := make([]stdnet.Conn, n)
 	hello := (&wire.Connect{ProtocolVersion: wire.Version}).Append(nil)
-	answer := make([]byte, len(wire.AppendOKEmpty(nil, wire.OpConnect)))
+	answer := wire.AppendOKEmpty(nil, wire.OpConnect)
 	for i := range conns {
 		c, err := stdnet.Dial("tcp", p.client)
 		if err != nil {
 			t.Fatalf("connection %d: %v", i, err)
 		}
 		t.Cleanup(func() { c.Close() })
-		if _, err := c.Write(hello); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := io.ReadFull(c, answer); err != nil {
-			t.Fatalf("connection %d: %v", i, err)
-		}
+		exchange(t, c, hello, answer)
 		conns[i] = c
 	}
 	return conns
@@ -65,13 +71,8 @@ func TestIdleConnections(t *testing.T) {
 	t.Logf("%d idle connections: %d KiB resident", *idleConns, p.residentKiB())
 	ask := (&wire.Pub{TopicID: 1, Value: []byte("m")}).Append((&wire.Declare{Topic: []byte("t"), PartitionCount: 1}).Append(nil))
 	answer := (&wire.PubResult{}).AppendOK((&wire.DeclareResult{}).AppendOK(nil))
-	for i, c := range conns {
-		if _, err := c.Write(ask); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := io.ReadFull(c, answer); err != nil {
-			t.Fatalf("connection %d: %v", i, err)
-		}
+	for _, c := range conns {
+		exchange(t, c, ask, answer)
 	}
 	got := p.residentKiB()
 	limit := 50<<10 + *idleConns*20
@@ -94,13 +95,7 @@ func TestHostileLengths(t *testing.T) {
 		}
 	}
 	// A PING on one more connection is answered behind all of them.
-	last := connected(t, p, 1)[0]
-	if _, err := last.Write((&wire.Ping{}).Append(nil)); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := io.ReadFull(last, make([]byte, len(wire.AppendOKEmpty(nil, wire.OpPing)))); err != nil {
-		t.Fatal(err)
-	}
+	exchange(t, connected(t, p, 1)[0], (&wire.Ping{}).Append(nil), wire.AppendOKEmpty(nil, wire.OpPing))
 	got := p.residentKiB() - before
 	t.Logf("%d hostile connections: %d KiB more", *hostileConns, got)
 	if limit := *hostileConns * 16; got > limit {

@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"strings"
@@ -46,12 +45,7 @@ func TestMainThreadWaits(t *testing.T) {
 	answer := (&wire.DeclareResult{}).AppendOK(nil)
 	before := ""
 	for i := range 400 {
-		if _, err := c.Write(ask); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := io.ReadFull(c, answer); err != nil {
-			t.Fatal(err)
-		}
+		exchange(t, c, ask, answer)
 		if i == 0 {
 			before = p.mainThread()
 			ask = (&wire.Pub{TopicID: 1, Value: []byte("m")}).Append(nil)
